@@ -1,0 +1,22 @@
+//! The pure middle of Tenon: config and facts in, plan out.
+//!
+//! ```text
+//! config    what the user asked for: documents, merge, validation, Config
+//! facts     what the machine is
+//! plan      (Config, Facts) → Plan: every file, unit and disk as data
+//! max_pods  instance table and pod formulas
+//! problem   the one shape of bad news; codes has a page for each kind of it
+//! secret    text that does not print
+//! tree      a document as written, with places
+//! ```
+//!
+//! No room here touches files, clocks, the network, processes or the environment; the crate's
+//! manifest and `clippy.toml` hold that rule.
+
+pub mod codes;
+pub mod config;
+pub mod facts;
+pub mod plan;
+pub mod problem;
+pub mod secret;
+pub mod tree;

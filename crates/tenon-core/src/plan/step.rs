@@ -1,0 +1,216 @@
+//! A plan as data: it can be printed, hashed, compared, reviewed and refused.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::config::Hook;
+use crate::problem::Finding;
+
+/// The whole job, in order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    pub summary: Summary,
+    pub steps: Vec<Step>,
+    pub findings: Vec<Finding>,
+    /// How the values a user asks about came to be: `maxPods` → its chain, oldest first.
+    pub reasons: BTreeMap<String, Vec<Reason>>,
+}
+
+/// The values that name this node, for the head of `plan`, `init` and `status`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Summary {
+    pub instance_id: String,
+    pub instance_type: String,
+    pub region: String,
+    pub node_name: String,
+    pub node_ip: String,
+    pub kubelet_version: String,
+    pub containerd_version: String,
+    /// The pod limit the kubelet ends up with.
+    pub max_pods: u32,
+    /// sha256 of the config with secrets replaced by a constant; safe to publish.
+    pub config_hash: String,
+}
+
+/// One link of a chain of reasons.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Reason {
+    /// `default`, `facts`, `config`, `flags`, `effect`
+    pub rank: &'static str,
+    pub text: String,
+}
+
+/// One thing to make true.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    pub phase: Phase,
+    pub action: Action,
+    /// Why this step is in the plan, in a few words.
+    pub because: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    Config,
+    Run,
+}
+
+/// Paths are absolute node paths (`/etc/…`), joined to `--root` by the host.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    Directory {
+        path: String,
+        mode: u32,
+    },
+    File(FileBody),
+    /// A marked block in a file that belongs to someone else.
+    Block(Block),
+    /// A file that must not be there.
+    Remove(Removal),
+    /// `daemon-reload`, when any of these paths changed.
+    Reload {
+        inputs: Vec<String>,
+    },
+    Unit(Unit),
+    /// A program of the host, such as `mdadm`.
+    Program(Program),
+    /// Copies a tree with owners, modes, times, xattrs and hard links, once.
+    CopyTree {
+        from: String,
+        to: String,
+    },
+    Hook {
+        stage: HookStage,
+        hook: Hook,
+    },
+}
+
+/// A file with exact content. Owner is always root:root.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileBody {
+    pub path: String,
+    pub mode: u32,
+    pub body: Vec<u8>,
+    /// Content holds values that must not be printed.
+    pub secret: bool,
+    /// A file that is there but not ours (not in the record) is a clash, not an overwrite.
+    pub refuse_foreign: bool,
+    /// Write only in place of nothing: kept if present, whatever its content.
+    pub keep_existing: bool,
+}
+
+/// Lines between `# BEGIN tenon NAME` and `# END tenon NAME`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    pub path: String,
+    pub name: String,
+    /// Whole lines. A line that already stands outside the block is not repeated.
+    /// Empty: the block is removed if it is there.
+    pub lines: Vec<String>,
+}
+
+/// A file to delete if it is there and is ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Removal {
+    pub path: String,
+    pub proof: Ownership,
+}
+
+/// What shows that a stale file is ours to delete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ownership {
+    /// Its path is in the record of the last run, or the name is one that only Tenon or nodeadm uses.
+    Certain,
+    /// Only if every line has the shape that Tenon and nodeadm write: a section header, then
+    /// `Environment=` or `DefaultEnvironment=` lines.
+    EnvironmentShape,
+}
+
+/// A service to bring up.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unit {
+    /// `containerd.service`
+    pub name: String,
+    pub verb: UnitVerb,
+    /// Files whose change means a restart. A path ending in `/` stands for the directory's
+    /// entries, foreign drop-ins included.
+    pub inputs: Vec<String>,
+    pub deadline: Duration,
+    pub ready: Ready,
+    /// Not started unless these units are active.
+    pub requires: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnitVerb {
+    /// Start, or restart if running on older inputs.
+    EnsureFresh,
+    /// Restart only if an input changed and the unit is there.
+    RestartOnChange,
+    /// Start if not active; never restart.
+    Start,
+    /// Stop while the following steps run.
+    Stop,
+}
+
+/// When a started unit counts as up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ready {
+    /// When its start job is done.
+    Job,
+    /// When the job is done and the kubelet's health port answers 200.
+    KubeletHealth { port: u16 },
+    /// When the job is done and the unit stayed active for a while.
+    StableActive,
+}
+
+/// A program of the host with a bound on its time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Program {
+    pub argv: Vec<String>,
+    pub timeout: Duration,
+    /// Skip when this path exists.
+    pub unless_exists: Option<String>,
+    /// Standard output goes to this file, atomically.
+    pub stdout_to: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum HookStage {
+    PreBootstrap,
+    PostConfig,
+    PostJoin,
+}
+
+impl Step {
+    pub fn config(action: Action, because: impl Into<String>) -> Self {
+        Step { phase: Phase::Config, action, because: because.into() }
+    }
+
+    pub fn run(action: Action, because: impl Into<String>) -> Self {
+        Step { phase: Phase::Run, action, because: because.into() }
+    }
+}
+
+impl FileBody {
+    pub fn new(path: impl Into<String>, mode: u32, body: impl Into<Vec<u8>>) -> Self {
+        FileBody {
+            path: path.into(),
+            mode,
+            body: body.into(),
+            secret: false,
+            refuse_foreign: false,
+            keep_existing: false,
+        }
+    }
+
+    pub fn secret(mut self) -> Self {
+        self.secret = true;
+        self
+    }
+}

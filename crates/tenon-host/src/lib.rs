@@ -1,0 +1,17 @@
+//! Every effect of Tenon.
+//!
+//! ```text
+//! gather     reads the machine and the metadata service into Facts
+//! apply      makes a plan true: files, units, disks, hooks, record
+//! simulator  a metadata service for desks and tests
+//! root       the directory a run works on
+//! command    the one way to run a program
+//! stop       SIGINT and SIGTERM
+//! ```
+//!
+//! Decisions live in `tenon-core`; a room here that needs to know what Kubernetes wants is in
+//! the wrong place.
+
+pub mod command;
+pub mod root;
+pub mod stop;

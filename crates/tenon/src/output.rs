@@ -1,0 +1,121 @@
+//! What a user sees: answers on standard output, bad news on standard error, exit codes.
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use serde_json::{Value, json};
+use tenon_core::problem::{Finding, Problem};
+
+/// `--output`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Format {
+    #[default]
+    Text,
+    Json,
+}
+
+/// Why a command did not do what it was asked.
+#[derive(Debug)]
+pub enum Failure {
+    /// One thing went wrong.
+    Problem(Problem),
+    /// Checks found something. `lenient`: tolerated findings count as warnings.
+    Findings { findings: Vec<Finding>, lenient: bool },
+    /// The answer has been given and is "no": an exit code without a message.
+    Answer(u8),
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        Failure::Problem(problem)
+    }
+}
+
+/// What a command returns.
+pub type Outcome = Result<(), Failure>;
+
+/// Prints an answer. A closed pipe ends the output quietly, as with any filter.
+pub fn answer(text: &str) -> Outcome {
+    let mut stdout = anstream::stdout().lock();
+    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            let page = &tenon_core::codes::host::FILE_WRITE;
+            Err(Problem::new(page, "writing to standard output").cause(error).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Prints a JSON answer, indented, with a final newline.
+pub fn answer_json(value: &Value) -> Outcome {
+    answer(&format!("{value:#}\n"))
+}
+
+/// Prints lines of the story that are not log lines, such as findings.
+pub fn tell(text: &str) {
+    // Nothing can be done about a closed standard error.
+    let _ = anstream::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Tells each finding, worst news first in the order of its place.
+pub fn tell_findings(findings: &[Finding], lenient: bool) {
+    for finding in findings {
+        let severity = if finding.stops(lenient) { "error" } else { "warning" };
+        tell(&finding.problem.render(severity));
+    }
+}
+
+/// Reports a failure in the format asked for and turns it into an exit code.
+pub fn report(outcome: Outcome, format: Format) -> u8 {
+    let Err(failure) = outcome else { return 0 };
+    match (failure, format) {
+        (Failure::Answer(code), _) => code,
+        (Failure::Problem(problem), Format::Text) => {
+            tell(&problem.render("error"));
+            problem.exit()
+        }
+        (Failure::Problem(problem), Format::Json) => {
+            let _ = answer_json(&json!({"result": "failed", "error": problem.to_json()}));
+            problem.exit()
+        }
+        (Failure::Findings { findings, lenient }, Format::Text) => {
+            tell_findings(&findings, lenient);
+            worst(&findings, lenient)
+        }
+        (Failure::Findings { findings, lenient }, Format::Json) => {
+            let list: Vec<_> = findings.iter().map(|finding| finding.to_json(lenient)).collect();
+            let _ = answer_json(&json!({"result": "failed", "findings": list}));
+            worst(&findings, lenient)
+        }
+    }
+}
+
+/// The exit code of the first finding that stops the run.
+fn worst(findings: &[Finding], lenient: bool) -> u8 {
+    findings.iter().find(|finding| finding.stops(lenient)).map_or(0, |f| f.problem.exit())
+}
+
+/// True when colour may be used on standard error.
+pub fn colour_on_stderr() -> bool {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+        || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    !refused && io::stderr().is_terminal()
+}
+
+/// A panic is our mistake: it says where, never with what value, and ends with 70.
+pub fn catch_panics() {
+    std::panic::set_hook(Box::new(|info| {
+        let place = info.location().map(ToString::to_string).unwrap_or_default();
+        let problem = Problem::new(&tenon_core::codes::usage::BUG, format!("panic at {place}"));
+        tell(&problem.render("error"));
+        #[expect(clippy::exit, reason = "the release build aborts on panic; the exit code is 70")]
+        std::process::exit(70);
+    }));
+}
+
+/// The process exit code.
+pub fn exit(code: u8) -> ExitCode {
+    ExitCode::from(code)
+}
