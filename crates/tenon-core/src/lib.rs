@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! config    what the user asked for: documents, merge, validation, Config
+//! expression  the language of maxPodsExpression
 //! facts     what the machine is
 //! plan      (Config, Facts) → Plan: every file, unit and disk as data
 //! max_pods  instance table and pod formulas
@@ -15,6 +16,7 @@
 
 pub mod codes;
 pub mod config;
+pub mod expression;
 pub mod facts;
 pub mod plan;
 pub mod problem;
