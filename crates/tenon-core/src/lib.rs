@@ -6,6 +6,7 @@
 //! facts     what the machine is
 //! plan      (Config, Facts) → Plan: every file, unit and disk as data
 //! max_pods  instance table and pod formulas
+//! nearest   the name somebody probably meant
 //! problem   the one shape of bad news; codes has a page for each kind of it
 //! secret    text that does not print
 //! tree      a document as written, with places
@@ -18,6 +19,7 @@ pub mod codes;
 pub mod config;
 pub mod expression;
 pub mod facts;
+pub mod nearest;
 pub mod plan;
 pub mod problem;
 pub mod secret;
