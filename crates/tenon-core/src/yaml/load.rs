@@ -17,6 +17,9 @@ pub fn parse(text: &str) -> Result<Vec<Tree>, Syntax> {
     if text.len() > DOCUMENT_BYTES {
         return Err(too_large("the document is larger than 1 MiB", Span::start()));
     }
+    if let Some(syntax) = message::control_character(text) {
+        return Err(syntax);
+    }
     let offsets = Offsets::new(text);
     let mut loader = Loader::default();
     for event in Parser::new_from_str(text) {
