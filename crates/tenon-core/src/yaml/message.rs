@@ -7,6 +7,7 @@ use super::offsets::Offsets;
 use crate::codes::decode::{BAD_SYNTAX, TAB_INDENT, TEMPLATE_LEFT};
 use crate::tree::Span;
 
+pub(super) const TAB_WHAT: &str = "a tab cannot indent";
 pub(super) const TEMPLATE_WHAT: &str = "a template expression was left in the text";
 
 /// What the parser says, what we say, and what usually cures it.
@@ -123,7 +124,7 @@ pub(super) fn syntax(text: &str, offsets: &Offsets, error: &ScanError) -> Syntax
     let offset = offsets.byte(error.marker().index());
     let start = line_start(text, offset);
     if let Some(tab) = indenting_tab(text, start, error.info().contains("tab")) {
-        return Syntax::new(&TAB_INDENT, "a tab cannot indent", span_at(text, tab));
+        return Syntax::new(&TAB_INDENT, TAB_WHAT, span_at(text, tab));
     }
     let span = span_at(text, culprit(text, offset, error.info()));
     let line = text[start..].lines().next().unwrap_or("");

@@ -113,10 +113,10 @@ fn aliases_repeat_and_merge() {
 fn row_57_mistakes_have_a_page_and_a_place() {
     let cases: &[(&str, &codes::Page, u32, u32)] = &[
         ("a: 1\nb: 2\na: 3\n", &codes::decode::DUPLICATE_KEY, 3, 1),
-        ("{\"a\": 1, \"b\": 2, \"a\": 3}", &codes::decode::DUPLICATE_KEY, 1, 18),
         ("1: a\n\"1\": b\n", &codes::decode::DUPLICATE_KEY, 2, 1),
         ("a:\n\tb: 1\n", &codes::decode::TAB_INDENT, 2, 1),
         ("a:\n  b: 1\n \tc: 2\n", &codes::decode::TAB_INDENT, 3, 2),
+        ("\ta: 1\n", &codes::decode::TAB_INDENT, 1, 1),
         ("a: {{ name }}\n", &codes::decode::TEMPLATE_LEFT, 1, 5),
         ("? [a]\n: b\n", &codes::decode::BAD_KEY, 1, 3),
         ("a: !Sub x\n", &codes::decode::BAD_TAG, 1, 4),
@@ -137,6 +137,13 @@ fn row_57_mistakes_have_a_page_and_a_place() {
         assert_eq!(syntax.page.slug, page.slug, "{text}: {}", syntax.what);
         assert_eq!((syntax.span.line, syntax.span.column), (*line, *column), "{text}");
     }
+}
+
+#[test]
+fn row_58_json_duplicates_are_refused() {
+    let syntax = error("{\"a\": 1, \"b\": 2, \"a\": 3}");
+    assert_eq!(syntax.page.slug, "duplicate-key");
+    assert_eq!((syntax.span.offset, syntax.span.column, syntax.span.width), (17, 18, 3));
 }
 
 #[test]
