@@ -42,6 +42,8 @@ const OPTIONS: [&str; 18] = [
 
 /// The pod limit that `--use-max-pods false` leaves: the kubelet's own default.
 const KUBELET_DEFAULT_PODS: u32 = 110;
+/// The pause image that every EKS node image has cached.
+const CACHED_PAUSE_IMAGE: &str = "localhost/kubernetes/pause:latest";
 /// The tag of the pause image when only its account is given; every EKS registry has it.
 const PAUSE_VERSION: &str = "3.10";
 /// EKS gives IPv6 clusters a service range of this size.
@@ -369,11 +371,8 @@ impl Legacy {
         }
         let image = self.pause.as_ref().map(|pause| pause.image(machine));
         if let Some(config) = machine.containerd_config {
-            let filled = match &image {
-                Some(image) => config.replace("SANDBOX_IMAGE", image),
-                None => config.to_owned(),
-            };
-            spec["containerd"]["config"] = json!(filled);
+            let placeholder = image.as_deref().unwrap_or(CACHED_PAUSE_IMAGE);
+            spec["containerd"]["config"] = json!(config.replace("SANDBOX_IMAGE", placeholder));
         }
         if let Some(image) = image {
             spec["containerd"]["sandboxImage"] = json!(image);
@@ -547,6 +546,9 @@ mod tests {
         let containerd = &document["spec"]["containerd"];
         assert_eq!(containerd["sandboxImage"], image);
         assert_eq!(containerd["config"], format!("sandbox_image = \"{image}\"\n"));
+        let cached = converted("web").finish(&machine)["spec"]["containerd"].clone();
+        let expected = "sandbox_image = \"localhost/kubernetes/pause:latest\"\n";
+        assert_eq!(cached, json!({ "config": expected }));
         assert_eq!(document["spec"]["kubelet"]["reserved"]["kube"]["memory"], "574Mi");
         assert_eq!(document["spec"]["kubelet"]["maxPods"]["value"], 110);
     }

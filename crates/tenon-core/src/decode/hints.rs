@@ -9,7 +9,7 @@ use crate::codes::decode::{
     BOOTSTRAP_CALL, INDENTED_BY_TEMPLATE, PART_OF_OTHER_TYPE, PART_WITHOUT_TYPE, SCRIPT_ONLY,
 };
 use crate::config::legacy;
-use crate::problem::{Place, Problem};
+use crate::problem::{Finding, Place, Problem};
 use crate::tree::Span;
 use crate::{words, yaml};
 
@@ -136,17 +136,18 @@ fn looks_like_config(text: &str) -> bool {
 
 fn report_untaken(part: &Part, decoded: &mut Decoded) {
     let number = part.place.part.unwrap_or(1);
-    let problem = match &part.media_type {
-        None => Problem::new(
-            &PART_WITHOUT_TYPE,
-            format!("part {number} holds a NodeConfig but has no Content-Type"),
-        ),
-        Some(_) => Problem::new(
-            &PART_OF_OTHER_TYPE,
-            format!("part {number} holds a NodeConfig but is of another type"),
-        ),
-    };
-    decoded.error(problem.at(part.place.clone()));
+    let place = part.place.clone();
+    decoded.findings.push(match &part.media_type {
+        None => {
+            let what = format!("part {number} holds a NodeConfig but has no Content-Type");
+            Finding::error(Problem::new(&PART_WITHOUT_TYPE, what).at(place))
+        }
+        // nodeadm skips such a part without a word.
+        Some(_) => {
+            let what = format!("part {number} holds a NodeConfig but is of another type");
+            Finding::tolerated(Problem::new(&PART_OF_OTHER_TYPE, what).at(place))
+        }
+    });
 }
 
 /// Counts parts by kind: `1 cloud-config part`, `2 shell script parts`.
