@@ -16,6 +16,8 @@ pub struct Plan {
     pub findings: Vec<Finding>,
     /// How the values a user asks about came to be: `maxPods` → its chain, oldest first.
     pub reasons: BTreeMap<String, Vec<Reason>>,
+    /// Mount index of each instance store disk, by serial; kept in the record.
+    pub disk_indexes: BTreeMap<String, u32>,
 }
 
 /// The values that name this node, for the head of `plan`, `init` and `status`.
