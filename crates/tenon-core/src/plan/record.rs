@@ -37,9 +37,9 @@ pub struct Record {
     /// Every managed file with what was written.
     #[serde(default)]
     pub files: BTreeMap<String, FileMark>,
-    /// Hash of the inputs that each unit was last started with.
+    /// What each unit was last started with.
     #[serde(default)]
-    pub units: BTreeMap<String, String>,
+    pub units: BTreeMap<String, UnitMark>,
     /// Mount index of each instance store disk, by serial.
     #[serde(default)]
     pub disk_indexes: BTreeMap<String, u32>,
@@ -54,6 +54,15 @@ pub struct FileMark {
     pub mode: u32,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnitMark {
+    /// Hash over paths and contents of its inputs.
+    pub input_hash: String,
+    /// The inputs as the plan names them.
+    pub inputs: Vec<String>,
+}
+
 /// The content that a run replaced, so that `undo` can bring it back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -61,6 +70,8 @@ pub struct Generation {
     pub schema: u32,
     /// The generation that this content belongs to.
     pub number: u64,
+    /// The instance that it was saved on.
+    pub instance_id: String,
     /// Its record; None before the first run.
     pub record: Option<Record>,
     pub files: BTreeMap<String, Saved>,
@@ -173,7 +184,8 @@ mod tests {
         assert_eq!(Record::decode(&record().encode()).unwrap(), record());
         let saved = Saved::File { mode: 0o600, body: vec![0, 255, 10] };
         let files = [("/a".to_owned(), saved), ("/b".to_owned(), Saved::Absent)].into();
-        let old = Generation { schema: SCHEMA, number: 2, record: Some(record()), files };
+        let (number, instance_id) = (2, "i-1".to_owned());
+        let old = Generation { schema: SCHEMA, number, instance_id, record: Some(record()), files };
         assert_eq!(Generation::decode(&old.encode()).unwrap(), old);
     }
 

@@ -13,7 +13,7 @@ use super::step::{Action, Plan, Step};
 use super::{hash, text_diff};
 use crate::problem::{Class, Finding};
 
-pub use units::UnitNeed;
+pub use units::{UnitNeed, is_input};
 
 /// What stands at each path that matters, without following links.
 pub type Tree = BTreeMap<String, Observed>;

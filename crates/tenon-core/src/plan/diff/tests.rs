@@ -63,7 +63,7 @@ fn recorded(changes: &Changes) -> Record {
         }
     }
     for need in &changes.units {
-        record.units.insert(need.unit.clone(), need.input_hash.clone());
+        record.units.insert(need.unit.clone(), need.mark.clone());
     }
     record
 }

@@ -7,14 +7,15 @@ use std::collections::BTreeMap;
 
 use super::{Changes, Observed, Scene, hash};
 use crate::plan::hash::Hash;
+use crate::plan::record::UnitMark;
 use crate::plan::step::{Action, Step, Unit};
 
 /// What a unit needs, as far as files can tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitNeed {
     pub unit: String,
-    /// Hash over the unit's inputs as they will be.
-    pub input_hash: String,
+    /// What the record says once the unit runs on its inputs as they will be.
+    pub mark: UnitMark,
     /// Why the unit must not go on with what it has read; None if its inputs are those of its
     /// last start.
     pub stale: Option<String>,
@@ -57,7 +58,8 @@ fn after<'a>(scene: &Scene<'a>, changes: &'a Changes) -> After<'a> {
     after
 }
 
-fn is_input(inputs: &[String], path: &str) -> bool {
+/// True when a list of inputs, directories among them, names this path.
+pub fn is_input(inputs: &[String], path: &str) -> bool {
     inputs.iter().any(|input| match input.strip_suffix('/') {
         Some(directory) => path.rsplit_once('/').is_some_and(|(parent, _)| parent == directory),
         None => input == path,
@@ -80,7 +82,7 @@ fn need(scene: &Scene<'_>, unit: &Unit, after: &After<'_>) -> UnitNeed {
         newest_input_us: times.max(),
         present: inputs.len(),
         unit: unit.name.clone(),
-        input_hash,
+        mark: UnitMark { input_hash, inputs: unit.inputs.clone() },
     }
 }
 
@@ -93,7 +95,7 @@ fn stale_reason(
     let Some(recorded) = scene.record.and_then(|record| record.units.get(&unit.name)) else {
         return Some("not started by Tenon on this machine yet".to_owned());
     };
-    if recorded == input_hash {
+    if recorded.input_hash == input_hash {
         return None;
     }
     let differing = differing_inputs(scene, &unit.inputs, after);
