@@ -2,7 +2,7 @@
 
 pub mod block;
 pub mod diff;
-pub mod hash;
+pub mod digest;
 pub mod record;
 pub mod step;
 pub mod text_diff;

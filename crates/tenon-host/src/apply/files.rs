@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid, XattrFlags};
 use rustix::io::{Errno, retry_on_intr};
 use tenon_core::codes;
 use tenon_core::codes::Page;
-use tenon_core::plan::diff::{DirectoryChange, FileChange, Owner, parents};
+use tenon_core::plan::diff::{DirectoryChange, FileChange, LINK_MODE, Owner, parents};
 use tenon_core::problem::Problem;
 
 use super::directories::{Directories, split, temporary_name};
@@ -47,7 +47,8 @@ pub const POINTS: &[&str] =
 struct Temporary<'b> {
     target: &'b FileChange,
     name: String,
-    file: OwnedFd,
+    /// None for a link.
+    file: Option<OwnedFd>,
 }
 
 /// Writes the batch, or leaves everything as it was.
@@ -94,11 +95,11 @@ fn prepare<'b>(
         let file = create(directories, target, &name)
             .map_err(|error| write_problem("creating a temporary for", &target.path, error))?;
         temporaries.push(Temporary { target, name, file });
-        let file = temporaries.last().expect("just pushed").file.as_fd();
-        dress(directories, target, file)
+        let Some(file) = temporaries.last().and_then(|it| it.file.as_ref()) else { continue };
+        dress(directories, target, file.as_fd())
             .map_err(|error| write_problem("setting mode and owner of", &target.path, error))?;
         probe("content")?;
-        write_all(file, &target.body)
+        write_all(file.as_fd(), &target.body)
             .map_err(|error| write_problem("writing", &target.path, error))?;
     }
     probe("sync")?;
@@ -151,10 +152,13 @@ fn create(
     directories: &mut Directories<'_>,
     target: &FileChange,
     name: &str,
-) -> io::Result<OwnedFd> {
+) -> io::Result<Option<OwnedFd>> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let parent = parent_fd(directories, &target.path)?;
-    let open = || rustix::fs::openat(parent, name, flags, Mode::RUSR | Mode::WUSR);
+    let open = || match target.mode {
+        LINK_MODE => rustix::fs::symlinkat(&target.body[..], parent, name).map(|()| None),
+        _ => rustix::fs::openat(parent, name, flags, Mode::RUSR | Mode::WUSR).map(Some),
+    };
     match open() {
         // Left by a killed run after the sweep of this one, which only the holder of the lock
         // can have been: ourselves, in an earlier batch.
@@ -257,7 +261,8 @@ fn sync_files(
 }
 
 fn sync_file(temporary: &Temporary<'_>) -> Result<(), Problem> {
-    retry_on_intr(|| rustix::fs::fsync(&temporary.file)).map_err(|error| {
+    let Some(file) = &temporary.file else { return Ok(()) };
+    retry_on_intr(|| rustix::fs::fsync(file)).map_err(|error| {
         problem(&codes::host::SYNC_FAILED, "syncing", &temporary.target.path, error.into())
     })
 }

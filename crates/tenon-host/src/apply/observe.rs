@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
-use tenon_core::plan::diff::{self, Held, Observed, Owner, Paths, Tree};
+use tenon_core::plan::diff::{self, Held, LINK_MODE, Observed, Owner, Paths, Tree};
 use tenon_core::problem::Problem;
 
 use super::directories::{Directories, split, unreadable};
@@ -81,7 +81,11 @@ fn look(directories: &mut Directories<'_>, path: &str) -> io::Result<Observed> {
     };
     match kind {
         FileType::RegularFile => read(directory.fd(), name),
-        FileType::Symlink => Ok(Observed::Link),
+        FileType::Symlink => {
+            let target = rustix::fs::readlinkat(directory.fd(), name, Vec::new())?.into_bytes();
+            let (owner, mode) = (Owner::default(), LINK_MODE);
+            Ok(Observed::File(Held { bytes: target, mode, owner, modified_us: 0 }))
+        }
         FileType::Directory => {
             let stat = rustix::fs::statat(directory.fd(), name, AtFlags::SYMLINK_NOFOLLOW)?;
             Ok(Observed::Directory { mode: stat.st_mode & 0o7777, owner: owner(&stat) })

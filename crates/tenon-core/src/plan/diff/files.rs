@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::{
-    Changes, DirectoryChange, Edited, FileChange, Held, Observed, RemovalChange, Scene, hash,
+    Changes, DirectoryChange, Edited, FileChange, Held, LINK_MODE, Observed, RemovalChange, Scene,
+    digest,
 };
 use crate::codes;
 use crate::codes::Page;
@@ -25,10 +26,11 @@ pub(super) fn compare_step(scene: &Scene<'_>, step: &Step, changes: &mut Changes
         Action::File(file) => compare_file(scene, file, &step.because, changes),
         Action::Block(block) => compare_block(scene, block, &step.because, changes),
         Action::Remove(removal) => remove(scene, removal, &step.because, changes),
+        Action::Link { path, target } => link(scene, path, target, &step.because, changes),
         Action::Reload { .. }
         | Action::Unit(_)
         | Action::Program(_)
-        | Action::CopyTree { .. }
+        | Action::Bind(_)
         | Action::Hook { .. } => {}
     }
 }
@@ -39,10 +41,14 @@ fn observed<'a>(scene: &Scene<'a>, path: &str) -> &'a Observed {
 
 fn directory(scene: &Scene<'_>, path: &str, mode: u32, changes: &mut Changes) {
     let exists = match observed(scene, path) {
-        Observed::Directory { mode: held, owner } if *held == mode && *owner == scene.owner => {
-            return;
+        // A directory that is there is left as it is, unless others can change what it holds.
+        Observed::Directory { mode: held, owner } => {
+            let safe = held & 0o002 == 0 && (owner.uid == 0 || owner.uid == scene.owner.uid);
+            if safe {
+                return;
+            }
+            true
         }
-        Observed::Directory { .. } => true,
         Observed::Absent => false,
         other => return refuse(path, other, changes),
     };
@@ -52,7 +58,7 @@ fn directory(scene: &Scene<'_>, path: &str, mode: u32, changes: &mut Changes) {
 fn compare_file(scene: &Scene<'_>, file: &FileBody, because: &str, changes: &mut Changes) {
     let held = match observed(scene, &file.path) {
         Observed::Absent => None,
-        Observed::File(held) => Some(held),
+        Observed::File(held) if !held.is_link() => Some(held),
         other => return refuse(&file.path, other, changes),
     };
     if let Some(held) = held {
@@ -97,7 +103,7 @@ fn judge_content(scene: &Scene<'_>, file: &FileBody, held: &Held, changes: &mut 
         }
         return !file.refuse_foreign;
     };
-    if recorded.sha256 == hash::sha256(&held.bytes) {
+    if recorded.sha256 == digest::sha256(&held.bytes) {
         return true;
     }
     edited(scene, path, held, changes)
@@ -125,11 +131,33 @@ fn edited(scene: &Scene<'_>, path: &str, held: &Held, changes: &mut Changes) -> 
     scene.edited != Edited::Keep
 }
 
+fn link(scene: &Scene<'_>, path: &str, target: &str, because: &str, changes: &mut Changes) {
+    let held = match observed(scene, path) {
+        Observed::Absent => None,
+        Observed::File(held) if held.is_link() => Some(held),
+        other => return refuse(path, other, changes),
+    };
+    changes.marks.insert(path.to_owned(), Some(mark(target.as_bytes(), LINK_MODE)));
+    if held.is_some_and(|held| held.bytes == target.as_bytes()) {
+        changes.unchanged += 1;
+        return;
+    }
+    changes.files.push(FileChange {
+        path: path.to_owned(),
+        body: target.as_bytes().to_vec(),
+        mode: LINK_MODE,
+        owner: scene.owner,
+        secret: false,
+        because: because.to_owned(),
+        previous: held.cloned(),
+    });
+}
+
 fn compare_block(scene: &Scene<'_>, planned: &Block, because: &str, changes: &mut Changes) {
     let held = match observed(scene, &planned.path) {
         Observed::Absent if planned.lines.is_empty() => return,
         Observed::Absent => None,
-        Observed::File(held) => Some(held),
+        Observed::File(held) if !held.is_link() => Some(held),
         other => return refuse(&planned.path, other, changes),
     };
     // Bytes that are not UTF-8 stay as they are: each byte is one character here and back.
@@ -155,18 +183,18 @@ fn compare_block(scene: &Scene<'_>, planned: &Block, because: &str, changes: &mu
 
 fn remove(scene: &Scene<'_>, removal: &Removal, because: &str, changes: &mut Changes) {
     let path = &removal.path;
+    let recorded = scene.record.is_some_and(|record| record.files.contains_key(path));
     let held = match observed(scene, path) {
         Observed::Absent => {
             changes.marks.insert(path.clone(), None);
             return;
         }
-        Observed::File(held) => held,
+        Observed::File(held) if !held.is_link() || recorded => held,
         other => {
             let what = format!("{path} is {}", words(other));
             return warn(&codes::host::NOT_REMOVED, what, changes);
         }
     };
-    let recorded = scene.record.is_some_and(|record| record.files.contains_key(path));
     if removal.proof == Ownership::EnvironmentShape && !recorded && !has_environment_shape(held) {
         let what = format!("{path} holds more than environment variables");
         return warn(&codes::host::NOT_REMOVED, what, changes);
@@ -194,7 +222,7 @@ pub(super) fn remove_unplanned(scene: &Scene<'_>, changes: &mut Changes) {
                 continue;
             }
         };
-        let ours = mark.sha256 == hash::sha256(&held.bytes);
+        let ours = mark.sha256 == digest::sha256(&held.bytes);
         if ours || edited(scene, path, held, changes) {
             push_removal(path, held, "no longer planned", changes);
         }
@@ -203,9 +231,8 @@ pub(super) fn remove_unplanned(scene: &Scene<'_>, changes: &mut Changes) {
 
 fn planned_path(step: &Step) -> Option<&str> {
     match &step.action {
-        Action::File(file) => Some(&file.path),
         Action::Remove(removal) => Some(&removal.path),
-        _ => None,
+        action => action.written_path().map(String::as_str),
     }
 }
 
@@ -228,7 +255,7 @@ fn has_environment_shape(held: &Held) -> bool {
             || line == "[Manager]"
             || line.starts_with("Environment=")
             || line.starts_with("DefaultEnvironment=")
-            || line.starts_with("EnvironmentFile=-/etc/eks/")
+            || line.starts_with("EnvironmentFile=")
     };
     text.lines().all(ours)
 }
@@ -249,14 +276,14 @@ fn warn(page: &'static Page, what: String, changes: &mut Changes) {
 fn words(found: &Observed) -> &'static str {
     match found {
         Observed::Absent => "absent",
+        Observed::File(held) if held.is_link() => "a symbolic link",
         Observed::File(_) => "a file",
         Observed::Directory { .. } => "a directory",
-        Observed::Link => "a symbolic link",
         Observed::Large => "a very large file",
         Observed::Other(words) => words,
     }
 }
 
 fn mark(body: &[u8], mode: u32) -> FileMark {
-    FileMark { sha256: hash::sha256(body), mode }
+    FileMark { sha256: digest::sha256(body), mode }
 }

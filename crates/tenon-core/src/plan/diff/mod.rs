@@ -9,8 +9,8 @@ mod units;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::record::{FileMark, Record};
-use super::step::{Action, Plan, Step};
-use super::{hash, text_diff};
+use super::step::{Action, FileBody, Plan, Step};
+use super::{digest, text_diff};
 use crate::problem::{Class, Finding};
 
 pub use units::{UnitNeed, is_input};
@@ -21,19 +21,22 @@ pub type Tree = BTreeMap<String, Observed>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Observed {
     Absent,
+    /// A regular file, or a symbolic link ([`LINK_MODE`]).
     File(Held),
     Directory {
         mode: u32,
         owner: Owner,
     },
-    Link,
     /// A regular file above the size that is read.
     Large,
     /// Something else, in words: `a device`, `a fifo`.
     Other(&'static str),
 }
 
-/// A regular file, read whole.
+/// The mode that stands for a symbolic link, whose content is its target.
+pub const LINK_MODE: u32 = 0o120_777;
+
+/// A regular file, read whole, or a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
     pub bytes: Vec<u8>,
@@ -137,6 +140,12 @@ pub enum Kind {
     Mode,
 }
 
+impl Held {
+    pub fn is_link(&self) -> bool {
+        self.mode == LINK_MODE
+    }
+}
+
 impl FileChange {
     pub fn kind(&self) -> Kind {
         match &self.previous {
@@ -147,7 +156,7 @@ impl FileChange {
     }
 
     pub fn sha256(&self) -> String {
-        hash::sha256(&self.body)
+        digest::sha256(&self.body)
     }
 
     /// The lines that change; a secret body shows its size alone.
@@ -190,12 +199,15 @@ pub fn paths(plan: &Plan, record: Option<&Record>) -> Paths {
     for step in &plan.steps {
         match &step.action {
             Action::Directory { path, .. } => _ = paths.directories.insert(path.clone()),
-            Action::File(file) => _ = paths.files.insert(file.path.clone()),
+            Action::File(FileBody { path, .. }) | Action::Link { path, .. } => {
+                paths.files.insert(path.clone());
+            }
             Action::Block(block) => _ = paths.files.insert(block.path.clone()),
             Action::Remove(removal) => _ = paths.files.insert(removal.path.clone()),
             Action::Unit(unit) => add_inputs(&mut paths, &unit.inputs),
             Action::Reload { inputs } => add_inputs(&mut paths, inputs),
-            Action::Program(_) | Action::CopyTree { .. } | Action::Hook { .. } => {}
+            Action::Program(program) => paths.files.extend(program.stdout_to.clone()),
+            Action::Bind(_) | Action::Hook { .. } => {}
         }
     }
     paths

@@ -89,7 +89,7 @@ fn row_49_only_plain_files_are_written() {
     let plan = plan_of(vec![file("/etc/a", 0o600, "x")]);
     let directory = Observed::Directory { mode: 0o755, owner: Owner::default() };
     for (observed, word, code) in [
-        (Observed::Link, "symbolic link", "TN06002"),
+        (held("/target", LINK_MODE), "symbolic link", "TN06002"),
         (directory, "directory", "TN06002"),
         (Observed::Other("a fifo"), "fifo", "TN06002"),
         (Observed::Large, "large", "TN06005"),

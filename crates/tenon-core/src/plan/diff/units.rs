@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Changes, Observed, Scene, hash};
-use crate::plan::hash::Hash;
+use super::{Changes, Observed, Scene};
+use crate::plan::digest::{Hash, sha256};
 use crate::plan::record::UnitMark;
 use crate::plan::step::{Action, Step, Unit};
 
@@ -46,7 +46,7 @@ fn after<'a>(scene: &Scene<'a>, changes: &'a Changes) -> After<'a> {
     let mut after = After::new();
     for (path, observed) in scene.tree {
         if let Observed::File(held) = observed {
-            after.insert(path, hash::sha256(&held.bytes));
+            after.insert(path, sha256(&held.bytes));
         }
     }
     for file in &changes.files {
@@ -125,10 +125,7 @@ fn differing_inputs<'a>(scene: &Scene<'a>, inputs: &[String], after: &After<'a>)
 
 /// True when the plan writes this path.
 fn written(scene: &Scene<'_>, path: &str) -> bool {
-    scene.plan.steps.iter().any(|step| match &step.action {
-        Action::File(file) => file.path == path,
-        _ => false,
-    })
+    scene.plan.steps.iter().any(|step| step.action.written_path().is_some_and(|it| it == path))
 }
 
 /// With a record, the manager must reload when a unit file is not what the record says; without

@@ -95,9 +95,15 @@ fn feed_step(hash: &mut Hash, step: &Step, secrets: Secrets) {
         Action::Program(program) => {
             hash.field("program").list(&program.argv).field(format!("{:?}", program.timeout));
             hash.field(format!("{:?} {:?}", program.unless_exists, program.stdout_to));
+            hash.field(format!("{:?} {:?}", program.stamp, program.unless_signature));
+            hash.list(&program.when_changed);
         }
-        Action::CopyTree { from, to } => {
-            hash.field("copy").field(from).field(to);
+        Action::Link { path, target } => {
+            hash.field("link").field(path).field(target);
+        }
+        Action::Bind(bind) => {
+            hash.field("bind").field(&bind.at).field(&bind.source).field(&bind.unit);
+            hash.list(&bind.owners);
         }
         Action::Hook { stage, hook } => {
             hash.field("hook").field(format!("{stage:?}"));
