@@ -12,6 +12,7 @@
 //! Decisions live in `tenon-core`; a room here that needs to know what Kubernetes wants is in
 //! the wrong place.
 
+pub mod apply;
 pub mod command;
 pub mod gather;
 pub mod root;

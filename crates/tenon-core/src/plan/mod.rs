@@ -1,6 +1,11 @@
 //! From [`Config`](crate::config::Config) and [`Facts`](crate::facts::Facts) to a [`Plan`].
 
+pub mod block;
+pub mod diff;
+pub mod digest;
+pub mod record;
 pub mod step;
+pub mod text_diff;
 
 pub use step::Plan;
 
