@@ -3,6 +3,7 @@
 //! ```text
 //! config    what the user asked for: documents, merge, validation, Config
 //! facts     what the machine is
+//! kube_version  every version gate, named
 //! plan      (Config, Facts) → Plan: every file, unit and disk as data
 //! max_pods  instance table and pod formulas
 //! problem   the one shape of bad news; codes has a page for each kind of it
@@ -16,6 +17,7 @@
 pub mod codes;
 pub mod config;
 pub mod facts;
+pub mod kube_version;
 pub mod plan;
 pub mod problem;
 pub mod secret;
