@@ -41,11 +41,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let cpu = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
-    let cost = Cost {
-        wall_us,
-        cpu_us: u64::try_from(cpu)?,
-        memory_kib: u64::try_from(usage.max_rss())?,
-    };
+    let cost =
+        Cost { wall_us, cpu_us: u64::try_from(cpu)?, memory_kib: u64::try_from(usage.max_rss())? };
     println!("{}", serde_json::to_string(&cost)?);
     Ok(())
 }

@@ -19,9 +19,13 @@ impl Lab {
     /// Builds the binary and opens the cache.
     pub fn open() -> anyhow::Result<Self> {
         let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("checkout")?;
-        run(Command::new(env!("CARGO"))
-            .current_dir(repository)
-            .args(["build", "--release", "--locked", "--package", "tenon"]))?;
+        run(Command::new(env!("CARGO")).current_dir(repository).args([
+            "build",
+            "--release",
+            "--locked",
+            "--package",
+            "tenon",
+        ]))?;
         let target = std::env::var_os("CARGO_TARGET_DIR")
             .map_or_else(|| repository.join("target"), PathBuf::from);
         Ok(Lab {
