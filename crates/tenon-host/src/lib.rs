@@ -7,6 +7,7 @@
 //! root       the directory a run works on
 //! command    the one way to run a program
 //! stop       SIGINT and SIGTERM
+//! systemd    the service manager over D-Bus
 //! ```
 //!
 //! Decisions live in `tenon-core`; a room here that needs to know what Kubernetes wants is in
@@ -16,3 +17,4 @@ pub mod apply;
 pub mod command;
 pub mod root;
 pub mod stop;
+pub mod systemd;
