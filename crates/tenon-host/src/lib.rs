@@ -7,6 +7,7 @@
 //! root       the directory a run works on
 //! command    the one way to run a program
 //! stop       SIGINT and SIGTERM
+//! systemd    the service manager over D-Bus
 //! ```
 //!
 //! Decisions live in `tenon-core`; a room here that needs to know what Kubernetes wants is in
@@ -18,3 +19,4 @@ pub mod gather;
 pub mod root;
 pub mod simulator;
 pub mod stop;
+pub mod systemd;

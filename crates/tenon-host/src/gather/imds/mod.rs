@@ -309,10 +309,10 @@ impl Imds {
                 }
                 Err(Trouble::Silent(cause)) => {
                     self.silent += 1;
-                    if self.silent >= SILENT_ATTEMPTS {
+                    let who = host(&self.endpoints, self.chosen);
+                    if self.silent >= SILENT_ATTEMPTS || !self.pace.pause(&who, &cause, None)? {
                         return Err(self.final_problem(&pages::METADATA_HOP_LIMIT, "api/token"));
                     }
-                    self.pause(&cause, None)?;
                 }
                 Err(Trouble::Passing(cause)) => self.pause(&cause, None)?,
             }

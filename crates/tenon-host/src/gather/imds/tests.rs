@@ -69,8 +69,12 @@ fn recovers(rules: impl Into<Vec<Rule>>) -> (Simulator, Imds) {
 
 /// The run must end with this code and exit 5.
 fn fails(rules: impl Into<Vec<Rule>>, code: &str) -> (Problem, Simulator) {
-    let waits = matches!(code, "TN05001" | "TN05004");
-    let (result, simulator, _) = run(rules, if waits { quick() } else { calm() });
+    let patience = match code {
+        "TN05001" => quick(),
+        "TN05004" => Patience { attempt: Duration::from_millis(20), ..calm() },
+        _ => calm(),
+    };
+    let (result, simulator, _) = run(rules, patience);
     let problem = result.unwrap_err();
     assert_eq!((problem.page.code, problem.exit()), (code, 5), "{}", problem.render("error"));
     (problem, simulator)
