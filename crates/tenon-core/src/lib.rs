@@ -3,6 +3,7 @@
 //! ```text
 //! config    what the user asked for: documents, merge, validation, Config
 //! decode    bytes → parts: base64, gzip and MIME removed, within limits
+//! expression  the language of maxPodsExpression
 //! facts     what the machine is
 //! plan      (Config, Facts) → Plan: every file, unit and disk as data
 //! max_pods  instance table and pod formulas
@@ -20,6 +21,7 @@
 pub mod codes;
 pub mod config;
 pub mod decode;
+pub mod expression;
 pub mod facts;
 pub mod nearest;
 pub mod plan;

@@ -5,6 +5,7 @@
 //! sources; defaults apply last. Everything downstream sees the result only.
 
 pub mod legacy;
+pub mod kubelet_table;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
