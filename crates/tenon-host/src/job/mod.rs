@@ -8,12 +8,12 @@ mod discover;
 
 use std::time::Duration;
 
-use tenon_core::config::{AwsApi, Config, chain};
-use tenon_core::decode::Origin;
+use tenon_core::config::cache::Cached;
+use tenon_core::config::{self, AwsApi, Config, Loaded};
 use tenon_core::facts::{Facts, Instance};
 use tenon_core::plan::{self, Plan};
 use tenon_core::problem::{Finding, Problem};
-use tenon_core::{codes, config};
+use tenon_core::codes;
 
 use crate::gather::environment::Environment;
 use crate::gather::imds::{self, Imds};
@@ -62,14 +62,14 @@ pub struct Job<'a> {
     order: Order,
     imds: Option<Imds>,
     instance: Option<Instance>,
-    cached: Option<config::cache::Cached>,
+    cached: Option<Cached>,
     pub timeline: Timeline,
 }
 
 /// Everything known before the machine is touched.
 #[derive(Debug)]
 pub struct Prepared {
-    pub loaded: chain::Loaded,
+    pub loaded: Loaded,
     pub facts: Facts,
     pub plan: Plan,
     /// The merged config differs from the cached one, or there is no cache: the config phase
@@ -90,7 +90,7 @@ impl<'a> Job<'a> {
     }
 
     /// Reads the sources and gives the merged, checked config.
-    pub fn config(&mut self) -> Result<chain::Loaded, Refusal> {
+    pub fn config(&mut self) -> Result<Loaded, Refusal> {
         self.cached = cache::read(self.root, self.order.cache.as_deref());
         let uris = match self.order.sources.is_empty() {
             true => vec![DEFAULT_SOURCE.to_owned()],
@@ -102,16 +102,18 @@ impl<'a> Job<'a> {
             false => None,
         };
         let read = self.timeline.span("sources", || sources::read(&uris, user_data))?;
-        let options = chain::Options { cached: self.cached.as_ref(), partial: false };
+        let options = config::Options { cached: self.cached.as_ref(), partial: false };
         let mut loaded = self
             .timeline
-            .span("config", || chain::load(&read, options))
-            .map_err(|findings| Refusal::Findings { lenient: only_compatible(&read), findings })?;
+            .span("config", || config::load(&read, options))
+            // Tolerated findings stop a strict document by themselves, so beside errors they are
+            // shown as the warnings that they are for nodeadm's kind.
+            .map_err(|findings| Refusal::Findings { findings, lenient: true })?;
         if let Some(api) = self.order.aws_api {
             loaded.config.aws_api = api;
         }
         if let Some(variables) = loaded.config.instance.environment.get("default") {
-            self.order.environment.overlay(variables);
+            self.order.environment = self.order.environment.clone().overlay(variables);
         }
         Ok(loaded)
     }
@@ -127,7 +129,7 @@ impl<'a> Job<'a> {
     }
 
     /// Gathers the facts that this config needs and builds the whole plan.
-    pub fn prepare(&mut self, loaded: chain::Loaded) -> Result<Prepared, Refusal> {
+    pub fn prepare(&mut self, loaded: Loaded) -> Result<Prepared, Refusal> {
         let known = self.cached.as_ref().is_some_and(|cached| cached.holds(&loaded.config));
         let facts = self.facts(&loaded.config, known)?;
         let options = plan::Options {
@@ -209,10 +211,4 @@ impl<'a> Job<'a> {
         self.imds = Some(imds);
         Ok(first.user_data)
     }
-}
-
-/// True when every source could only hold `node.eks.aws` documents; decides how tolerated
-/// findings are shown beside errors.
-fn only_compatible(_read: &[chain::SourceRead]) -> bool {
-    true
 }
