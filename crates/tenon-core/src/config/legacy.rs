@@ -46,6 +46,9 @@ const KUBELET_DEFAULT_PODS: u32 = 110;
 const CACHED_PAUSE_IMAGE: &str = "localhost/kubernetes/pause:latest";
 /// The tag of the pause image when only its account is given; every EKS registry has it.
 const PAUSE_VERSION: &str = "3.10";
+/// Memory reserved by the interfaces' pods, where the pod limit itself is another number.
+const RESERVED_BASE_MIB: u64 = 255;
+const RESERVED_PER_POD_MIB: u64 = 11;
 /// EKS gives IPv6 clusters a service range of this size.
 const IPV6_SERVICE_PREFIX: u8 = 108;
 
@@ -131,7 +134,9 @@ impl Reader {
                 continue;
             };
             match value.or_else(|| words.next().cloned()) {
-                Some(value) => drop(self.values.insert(option, value)),
+                Some(value) => {
+                    self.values.insert(option, value);
+                }
                 None => self.error(&BAD_OPTION, option, format!("`{option}` has no value")),
             }
         }
@@ -228,7 +233,9 @@ impl Reader {
     fn cluster(&mut self, dns: &[IpAddr]) -> Map<String, Value> {
         let mut cluster = Map::new();
         match &self.names[..] {
-            [name] => drop(cluster.insert("name".into(), json!(name))),
+            [name] => {
+                cluster.insert("name".into(), json!(name));
+            }
             [] => {
                 let what = "the name of the cluster is missing";
                 self.error(&NO_CLUSTER_NAME, "CLUSTER_NAME", what.into());
@@ -366,7 +373,8 @@ impl Legacy {
             spec["cluster"]["cidr"] = json!(cidr);
         }
         if let (true, Some(pods)) = (self.needs_eni_max_pods, machine.eni_max_pods) {
-            let memory = format!("{}Mi", 255 + 11 * u64::from(pods));
+            let mib = RESERVED_BASE_MIB + RESERVED_PER_POD_MIB * u64::from(pods);
+            let memory = format!("{mib}Mi");
             spec["kubelet"]["reserved"]["kube"] = json!({ "memory": memory });
         }
         let image = self.pause.as_ref().map(|pause| pause.image(machine));

@@ -44,15 +44,24 @@ const MEDIA_TYPES: &[(&str, &str)] = &[
     ("text/jinja2", "template"),
 ];
 
-/// Words of which a configuration has at least one.
-const CONFIG_WORDS: &[&str] = &["apiversion", "kind", "nodeconfig", "node.eks.aws", "tenon.dev"];
+/// Names that only a configuration mentions, and keys that it has; in lower case.
+const CONFIG_WORDS: &[&str] = &["nodeconfig", "node.eks.aws", "tenon.dev"];
+const CONFIG_KEYS: &[&str] = &["apiversion", "kind", "spec"];
 
 const BOOTSTRAP: &str = "/etc/eks/bootstrap.sh";
 
 /// True for a text that should be read as a document although nothing says what it is.
 pub(super) fn may_be_config(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
-    kind_by_start(text).is_none() && CONFIG_WORDS.iter().any(|word| lower.contains(word))
+    let word = || CONFIG_WORDS.iter().any(|word| lower.contains(word));
+    let key = || lower.lines().any(|line| CONFIG_KEYS.iter().any(|key| has_key(line, key)));
+    kind_by_start(text).is_none() && (word() || key())
+}
+
+/// True for `key:` and `"key":` at the start of a line, brackets and blanks aside.
+fn has_key(line: &str, key: &str) -> bool {
+    let rest = line.trim_start_matches([' ', '\t', '{', '"', '\'']).strip_prefix(key);
+    rest.is_some_and(|rest| rest.trim_start_matches(['"', '\'']).trim_start().starts_with(':'))
 }
 
 /// True when no line stands at the first column.
@@ -250,7 +259,10 @@ mod tests {
             ("#cloud-config\nwrite_files: [{content: 'kind: NodeConfig'}]\n", false),
             ("{\"ignition\":{\"version\":\"3.4.0\"},\"kind\":1}", false),
             ("[settings.kubernetes]\nkind = 1\n", false),
+            ("spec:\n", true),
+            ("{ \"spec\" : {} }", true),
             ("hello\n", false),
+            ("be kind: rewind\nkindly\nspecial: x\n", false),
         ] {
             assert_eq!(may_be_config(text), config, "{text}");
         }

@@ -233,7 +233,9 @@ fn read_headers(bytes: &[u8]) -> Headers {
 fn parse_header(line: &[u8]) -> Option<Header> {
     let colon = line.iter().position(|byte| *byte == b':')?;
     let name = &line[..colon];
-    if name.is_empty() || !name.iter().all(|byte| byte.is_ascii_graphic()) {
+    // The standard allows more signs, but `#` and quotes start content, not headers.
+    let letter = name.first().is_some_and(u8::is_ascii_alphabetic);
+    if !letter || !name.iter().all(u8::is_ascii_graphic) {
         return None;
     }
     let name = String::from_utf8_lossy(name).to_ascii_lowercase();

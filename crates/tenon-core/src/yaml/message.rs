@@ -99,8 +99,8 @@ const WORDS: &[(&str, &str, &str)] = &[
     ),
     (
         "did not find expected node content",
-        "a value is missing or starts with a reserved character",
-        "add the value, or quote it",
+        "a value is missing, starts with a reserved sign, or a bracket above is still open",
+        "add the value or quote it, or close the bracket",
     ),
     (
         "block scalar",
