@@ -4,6 +4,7 @@
 mod bench;
 mod deps;
 mod e2e;
+mod instances;
 mod kubelet_tables;
 
 use clap::{Parser, Subcommand};
@@ -21,6 +22,8 @@ enum Task {
     Deps(deps::Args),
     /// Run the tests that need root or real programs of the host
     E2e(e2e::Args),
+    /// Write the table of instance types
+    Instances(instances::Args),
     /// Write the tables of KubeletConfiguration fields and kubelet flags
     KubeletTables(kubelet_tables::Args),
     /// Run a program once and print what it cost, as JSON
@@ -31,6 +34,7 @@ fn main() -> anyhow::Result<()> {
     match Cli::parse().task {
         Task::Deps(args) => deps::run(&args),
         Task::E2e(args) => e2e::run(&args),
+        Task::Instances(args) => instances::run(&args),
         Task::KubeletTables(args) => kubelet_tables::run(&args),
         Task::Measure(args) => bench::measure::run(&args),
     }

@@ -16,7 +16,11 @@
 pub mod apply;
 pub mod command;
 pub mod gather;
+pub mod job;
+pub mod rehearsal;
 pub mod root;
 pub mod simulator;
+pub mod sources;
 pub mod stop;
 pub mod systemd;
+pub mod timeline;

@@ -33,6 +33,7 @@ mod runtime_spec;
 mod show;
 mod soci;
 mod stale;
+pub mod reserved;
 pub mod step;
 pub mod text_diff;
 pub mod toml_text;

@@ -8,23 +8,20 @@ mod discover;
 
 use std::time::Duration;
 
+use tenon_core::codes;
 use tenon_core::config::cache::Cached;
 use tenon_core::config::{self, AwsApi, Config, Loaded};
 use tenon_core::facts::{Facts, Instance};
 use tenon_core::plan::{self, Plan};
 use tenon_core::problem::{Finding, Problem};
-use tenon_core::codes;
 
+use crate::apply;
 use crate::gather::environment::Environment;
 use crate::gather::imds::{self, Imds};
 use crate::gather::{self, Wants};
 use crate::root::Root;
-use crate::sources;
+use crate::sources::{self, Sources};
 use crate::timeline::Timeline;
-use crate::apply;
-
-/// The source that is read when none is named.
-pub const DEFAULT_SOURCE: &str = "imds://user-data";
 
 /// What a run is asked to do.
 #[derive(Debug, Clone)]
@@ -77,38 +74,34 @@ pub struct Prepared {
     pub config_is_new: bool,
 }
 
+impl Prepared {
+    /// What was found but does not stop the run.
+    pub fn findings(&self) -> impl Iterator<Item = &Finding> {
+        self.loaded.findings.iter().chain(&self.plan.findings)
+    }
+}
+
 impl<'a> Job<'a> {
     pub fn new(root: &'a Root, order: Order) -> Self {
-        Job {
-            root,
-            order,
-            imds: None,
-            instance: None,
-            cached: None,
-            timeline: Timeline::begin(),
-        }
+        Job { root, order, imds: None, instance: None, cached: None, timeline: Timeline::begin() }
     }
 
     /// Reads the sources and gives the merged, checked config.
     pub fn config(&mut self) -> Result<Loaded, Refusal> {
         self.cached = cache::read(self.root, self.order.cache.as_deref());
-        let uris = match self.order.sources.is_empty() {
-            true => vec![DEFAULT_SOURCE.to_owned()],
-            false => self.order.sources.clone(),
-        };
-        let wants_user_data = uris.iter().any(|uri| sources::is_metadata(uri));
-        let user_data = match wants_user_data {
-            true => self.first_round(true)?,
-            false => None,
-        };
-        let read = self.timeline.span("sources", || sources::read(&uris, user_data))?;
+        let uris = self.order.sources.clone();
+        let mut user_data = || self.first_round(true);
+        let mut inputs =
+            sources::Inputs { user_data: &mut user_data, stdin: &mut std::io::stdin().lock() };
+        let Sources { list, findings } = sources::read(&uris, &mut inputs)?;
         let options = config::Options { cached: self.cached.as_ref(), partial: false };
         let mut loaded = self
             .timeline
-            .span("config", || config::load(&read, options))
+            .span("config", || config::load(&list, options))
             // Tolerated findings stop a strict document by themselves, so beside errors they are
             // shown as the warnings that they are for nodeadm's kind.
             .map_err(|findings| Refusal::Findings { findings, lenient: true })?;
+        loaded.findings.splice(0..0, findings);
         if let Some(api) = self.order.aws_api {
             loaded.config.aws_api = api;
         }
@@ -161,14 +154,14 @@ impl<'a> Job<'a> {
         let mut instance = self.instance.clone().unwrap_or_default();
         let wants = Wants::of(config);
         if let Some(imds) = &mut self.imds {
-            self.timeline.span("metadata again", || imds.second_round(&mut instance, wants.metadata))?;
+            self.timeline
+                .span("metadata again", || imds.second_round(&mut instance, wants.metadata))?;
             self.timeline.note(format!("{} requests in all", imds.requests()));
         }
         let environment = &self.order.environment;
         let root = self.root;
-        let mut facts = self
-            .timeline
-            .span("machine", || gather::facts(root, instance, wants, environment))?;
+        let mut facts =
+            self.timeline.span("machine", || gather::facts(root, instance, wants, environment))?;
         facts.last_run = apply::load_record(self.root)?.map(|record| record.last_run());
         self.discover(config, &mut facts)?;
         Ok(facts)

@@ -1,9 +1,20 @@
 //! Arguments that `init`, `plan` and `rehearse` share.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use tenon_core::codes;
+use tenon_core::config::AwsApi;
+use tenon_core::facts::Facts;
+use tenon_core::plan::diff::Unplanned;
+use tenon_core::problem::{Place, Problem};
+use tenon_host::gather::environment::Environment;
+use tenon_host::job::{Order, Prepared, Refusal};
+use tenon_host::root::Root;
+
+use super::Global;
+use crate::output::{self, Failure};
 
 /// Where the config comes from and how the facts are gathered.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -14,7 +25,7 @@ pub struct NodeArgs {
     pub config_source: Vec<String>,
     /// Read and write the merged config and facts here
     #[arg(long, value_name = "PATH")]
-    pub config_cache: Option<PathBuf>,
+    pub config_cache: Option<String>,
     /// Limit which daemons are configured and started ("" for none)
     #[arg(short = 'd', long = "daemon", value_name = "NAME")]
     pub daemon: Vec<String>,
@@ -35,6 +46,84 @@ pub enum AwsApiArg {
     #[value(name = "ifNeeded")]
     IfNeeded,
     Verify,
+}
+
+impl NodeArgs {
+    /// The order that these arguments give.
+    pub fn order(&self, global: &Global) -> Result<Order, Problem> {
+        let aws_api = self.aws_api.map(|when| match when {
+            AwsApiArg::Never => AwsApi::Never,
+            AwsApiArg::IfNeeded => AwsApi::IfNeeded,
+            AwsApiArg::Verify => AwsApi::Verify,
+        });
+        let daemons = self.daemon.iter().filter(|name| !name.is_empty()).cloned().collect();
+        Ok(Order {
+            sources: self.config_source.clone(),
+            facts: global.facts.as_deref().map(read_facts).transpose()?,
+            cache: self.config_cache.clone(),
+            environment: Environment::of_process(),
+            imds_timeout: self.imds_timeout,
+            aws_api,
+            file_mode_compat: self.file_mode_compat,
+            daemons: (!self.daemon.is_empty()).then_some(daemons),
+        })
+    }
+}
+
+impl NodeArgs {
+    /// A plan of some daemons only must leave the files of the others alone.
+    pub fn unplanned(&self) -> Unplanned {
+        match self.daemon.is_empty() {
+            true => Unplanned::Remove,
+            false => Unplanned::Keep,
+        }
+    }
+}
+
+/// Opens `--root`.
+pub fn open_root(global: &Global) -> Result<Root, Problem> {
+    Root::open(&global.root).map_err(|error| {
+        let what = format!("opening the root {}", global.root.display());
+        Problem::new(&codes::host::FILE_READ, what)
+            .cause(error)
+            .fix("name a directory that exists with --root")
+    })
+}
+
+/// Reads the facts of a machine from a file.
+pub fn read_facts(path: &Path) -> Result<Facts, Problem> {
+    let bytes = std::fs::read(path).map_err(|error| {
+        Problem::new(&codes::host::FILE_READ, format!("reading {}", path.display())).cause(error)
+    })?;
+    serde_json::from_slice(&bytes).map_err(|error| {
+        let place = Place {
+            source: path.display().to_string(),
+            line: u32::try_from(error.line()).unwrap_or(u32::MAX),
+            column: u32::try_from(error.column()).unwrap_or(u32::MAX),
+            ..Place::default()
+        };
+        Problem::new(&codes::facts::FACTS_FILE, "the facts file does not hold facts")
+            .at(place)
+            .cause(error)
+    })
+}
+
+/// Tells what was found but does not stop the run.
+pub fn tell_warnings(prepared: &Prepared) {
+    for note in &prepared.loaded.notes {
+        tracing::info!("{note}");
+    }
+    output::tell_findings(&prepared.loaded.findings, true);
+    output::tell_findings(&prepared.plan.findings, true);
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Problem(problem) => Failure::Problem(problem),
+            Refusal::Findings { findings, lenient } => Failure::Findings { findings, lenient },
+        }
+    }
 }
 
 /// Reads `90`, `90s`, `500ms` or `2m`.
