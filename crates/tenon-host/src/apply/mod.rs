@@ -8,22 +8,28 @@
 //! preflight    room on each file system, before the first write
 //! record       what the next run compares with, and what undo goes back to
 //! units        start, restart, wait; systemd speaks D-Bus for it
-//! programs     mdadm, mkfs and the like; copy_tree moves a directory's content
+//! programs     mdadm, mkfs and the like
+//! bind         a directory moved onto another file system; copy_tree copies its content
 //! hooks        the user's own programs
 //! undo         back to the previous generation
 //! ```
 //!
 //! No room here decides anything about Kubernetes: the plan has decided.
 
+mod bind;
+mod copy_tree;
 mod directories;
 mod files;
+mod hooks;
 mod lock;
 mod observe;
 mod phase;
 mod preflight;
+mod programs;
 mod record;
 mod report;
 mod undo;
+mod units;
 
 use std::time::Duration;
 
@@ -37,7 +43,7 @@ use crate::root::Root;
 
 pub use files::{MOST_THREADS, POINTS, Probe};
 pub use lock::Lock;
-pub use phase::config_phase;
+pub use phase::{config_phase, pre_bootstrap, run_phase};
 pub use record::load as load_record;
 pub use report::{Change, Report};
 pub use undo::{Undo, plan_undo, undo};
@@ -50,6 +56,10 @@ pub struct Options {
     pub unplanned: Unplanned,
     /// Replaces every unit's own deadline (`--unit-timeout`).
     pub unit_timeout: Option<Duration>,
+    /// Variables that hooks see besides their own: the proxy's.
+    pub hook_environment: Vec<(String, String)>,
+    /// The program that prints the last lines of a unit.
+    pub journal_program: String,
     /// Threads that sync files; 1 makes the order of system calls the same in every run.
     pub sync_threads: usize,
 }
@@ -60,6 +70,8 @@ impl Default for Options {
             edited: Edited::Overwrite,
             unplanned: Unplanned::Remove,
             unit_timeout: None,
+            hook_environment: Vec::new(),
+            journal_program: "journalctl".to_owned(),
             sync_threads: MOST_THREADS,
         }
     }
@@ -73,7 +85,7 @@ pub fn preview(
 ) -> Result<Result<Changes, Vec<Finding>>, Problem> {
     let record = record_of_instance(root, plan)?;
     let mut directories = directories::Directories::new(root);
-    let paths = diff::paths(plan, record.as_ref());
+    let paths = diff::paths(&plan.steps, record.as_ref());
     let tree = observe::observe(&mut directories, &paths)?;
     let scene = Scene {
         plan,

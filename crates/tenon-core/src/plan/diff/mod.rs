@@ -192,11 +192,11 @@ pub struct Paths {
     pub listed: BTreeSet<String>,
 }
 
-/// Collects the paths that the plan and the record mention.
-pub fn paths(plan: &Plan, record: Option<&Record>) -> Paths {
+/// Collects the paths that the steps and the record mention.
+pub fn paths<'s>(steps: impl IntoIterator<Item = &'s Step>, record: Option<&Record>) -> Paths {
     let mut paths = Paths::default();
     paths.files.extend(record.iter().flat_map(|record| record.files.keys().cloned()));
-    for step in &plan.steps {
+    for step in steps {
         match &step.action {
             Action::Directory { path, .. } => _ = paths.directories.insert(path.clone()),
             Action::File(FileBody { path, .. }) | Action::Link { path, .. } => {

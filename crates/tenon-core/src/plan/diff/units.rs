@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::{Changes, Observed, Scene};
 use crate::plan::digest::{Hash, sha256};
 use crate::plan::record::UnitMark;
-use crate::plan::step::{Action, Step, Unit};
+use crate::plan::step::{Action, Step, Unit, UnitVerb};
 
 /// What a unit needs, as far as files can tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,8 +21,6 @@ pub struct UnitNeed {
     pub stale: Option<String>,
     /// Newest change of an input that stays as it is, in microseconds since 1970.
     pub newest_input_us: Option<i64>,
-    /// The inputs that will exist.
-    pub present: usize,
 }
 
 /// sha256 of every file as it will be after the changes.
@@ -78,9 +76,8 @@ fn need(scene: &Scene<'_>, unit: &Unit, after: &After<'_>) -> UnitNeed {
         _ => None,
     });
     UnitNeed {
-        stale: stale_reason(scene, unit, &input_hash, after),
+        stale: stale_reason(scene, unit, &input_hash, inputs.len(), after),
         newest_input_us: times.max(),
-        present: inputs.len(),
         unit: unit.name.clone(),
         mark: UnitMark { input_hash, inputs: unit.inputs.clone() },
     }
@@ -90,9 +87,14 @@ fn stale_reason(
     scene: &Scene<'_>,
     unit: &Unit,
     input_hash: &str,
+    present: usize,
     after: &After<'_>,
 ) -> Option<String> {
     let Some(recorded) = scene.record.and_then(|record| record.units.get(&unit.name)) else {
+        // A unit that is only restarted on news has none while its inputs do not exist.
+        if unit.verb == UnitVerb::RestartOnChange && present == 0 {
+            return None;
+        }
         return Some("not started by Tenon on this machine yet".to_owned());
     };
     if recorded.input_hash == input_hash {

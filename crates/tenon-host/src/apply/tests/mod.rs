@@ -5,6 +5,7 @@
 
 mod faults;
 mod interrupted;
+mod phases;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +21,8 @@ use super::*;
 
 /// A root that looks like a small machine.
 pub(super) fn machine() -> TempDir {
-    let dir = tempfile::tempdir().unwrap();
+    // Memory where there is some: these tests sync thousands of files.
+    let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     fs::create_dir_all(dir.path().join("etc")).unwrap();
     fs::create_dir_all(dir.path().join("var/lib")).unwrap();
     fs::create_dir_all(dir.path().join("run")).unwrap();
