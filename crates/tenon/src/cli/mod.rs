@@ -1,5 +1,6 @@
 //! The command line: one file per command, and the names under which this binary answers.
 
+mod bootstrap;
 mod completions;
 mod init;
 mod names;
@@ -55,6 +56,8 @@ enum Command {
     Init(init::Args),
     /// Show what `init` would change, and why
     Plan(plan::Args),
+    /// Make a node from the arguments of the old bootstrap.sh
+    Bootstrap(bootstrap::Args),
     /// Run the whole job in a sandbox: no root, no cloud
     Rehearse(rehearse::Args),
     /// Print a generated page of the reference
@@ -71,6 +74,7 @@ impl Command {
         match self {
             Command::Init(args) => init::run(&args, global),
             Command::Plan(args) => plan::run(&args, global),
+            Command::Bootstrap(args) => bootstrap::run(&args, global),
             Command::Rehearse(args) => rehearse::run(&args, global),
             Command::Reference(args) => reference::run(&args),
             Command::Completions(args) => completions::run(&args),
