@@ -8,6 +8,9 @@ mod node_args;
 mod plan;
 mod reference;
 mod rehearse;
+mod config;
+mod explain;
+mod sources;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -63,6 +66,9 @@ enum Command {
     /// Print a generated page of the reference
     #[command(hide = true)]
     Reference(reference::Args),
+    /// Check, print and convert the config of a node
+    Config(config::Args),
+    Explain(explain::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
     /// Write the manual pages into a directory
@@ -77,6 +83,8 @@ impl Command {
             Command::Bootstrap(args) => bootstrap::run(&args, global),
             Command::Rehearse(args) => rehearse::run(&args, global),
             Command::Reference(args) => reference::run(&args),
+            Command::Config(args) => config::run(&args, global),
+            Command::Explain(args) => explain::run(&args, global),
             Command::Completions(args) => completions::run(&args),
             Command::Man(args) => completions::man(&args, global),
         }
