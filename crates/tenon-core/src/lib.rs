@@ -2,10 +2,12 @@
 //!
 //! ```text
 //! config    what the user asked for: documents, merge, validation, Config
+//! expression  the language of maxPodsExpression
 //! facts     what the machine is
 //! kube_version  every version gate, named
 //! plan      (Config, Facts) → Plan: every file, unit and disk as data
 //! max_pods  instance table and pod formulas
+//! nearest   the name somebody probably meant
 //! problem   the one shape of bad news; codes has a page for each kind of it
 //! secret    text that does not print
 //! tree      a document as written, with places
@@ -16,8 +18,11 @@
 
 pub mod codes;
 pub mod config;
+pub mod expression;
 pub mod facts;
 pub mod kube_version;
+pub mod max_pods;
+pub mod nearest;
 pub mod plan;
 pub mod problem;
 pub mod secret;

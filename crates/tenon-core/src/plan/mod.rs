@@ -29,6 +29,7 @@ mod runtime_spec;
 mod show;
 mod soci;
 mod stale;
+pub mod reserved;
 pub mod step;
 pub mod toml_text;
 mod units;
