@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! config    what the user asked for: documents, merge, validation, Config
+//! decode    bytes → parts: base64, gzip and MIME removed, within limits
 //! expression  the language of maxPodsExpression
 //! facts     what the machine is
 //! kube_version  every version gate, named
@@ -11,6 +12,8 @@
 //! problem   the one shape of bad news; codes has a page for each kind of it
 //! secret    text that does not print
 //! tree      a document as written, with places
+//! words     a line into words, as a shell would
+//! yaml      text → trees, and back
 //! ```
 //!
 //! No room here touches files, clocks, the network, processes or the environment; the crate's
@@ -18,6 +21,7 @@
 
 pub mod codes;
 pub mod config;
+pub mod decode;
 pub mod expression;
 pub mod facts;
 pub mod kube_version;
@@ -27,3 +31,5 @@ pub mod plan;
 pub mod problem;
 pub mod secret;
 pub mod tree;
+pub mod words;
+pub mod yaml;

@@ -13,5 +13,7 @@
 //! the wrong place.
 
 pub mod command;
+pub mod gather;
 pub mod root;
+pub mod simulator;
 pub mod stop;
