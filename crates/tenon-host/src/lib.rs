@@ -15,6 +15,8 @@
 
 pub mod apply;
 pub mod command;
+pub mod gather;
 pub mod root;
+pub mod simulator;
 pub mod stop;
 pub mod systemd;
