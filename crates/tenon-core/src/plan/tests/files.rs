@@ -141,7 +141,7 @@ fn outposts_bootstraps_and_pins_the_endpoint() {
 #[test]
 fn fault_105_the_block_is_kept_when_dns_is_down() {
     let plan = with(|config, _| config.cluster.outpost = outpost(Authenticator::Aws));
-    assert_eq!(slugs(&plan), ["endpoint-unresolved"]);
+    assert_eq!(slugs(&plan), ["endpoint-not-pinned"]);
     assert!(!plan.steps.iter().any(|step| matches!(step.action, Action::Block(_))));
 }
 
