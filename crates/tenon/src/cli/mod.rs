@@ -1,6 +1,8 @@
 //! The command line: one file per command, and the names under which this binary answers.
 
 mod completions;
+mod max_pods;
+mod schema;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -35,7 +37,8 @@ pub struct Global {
     #[arg(long, global = true, value_name = "FILE")]
     pub facts: Option<PathBuf>,
     /// How to print the answer
-    #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value = "text")]
+    #[arg(long, global = true, value_name = "text|json", default_value = "text")]
+    #[arg(value_parser = Format::text_or_json)]
     pub output: Format,
     /// Tell only warnings and errors
     #[arg(short, long, global = true)]
@@ -44,6 +47,10 @@ pub struct Global {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Say how many pods an instance type may run, and why
+    MaxPods(max_pods::Args),
+    /// Print the JSON Schema of an answer
+    Schema(schema::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
     /// Write the manual pages into a directory
@@ -53,6 +60,8 @@ enum Command {
 impl Command {
     fn run(self, global: &Global) -> Outcome {
         match self {
+            Command::MaxPods(args) => max_pods::run(&args, global),
+            Command::Schema(args) => schema::run(&args),
             Command::Completions(args) => completions::run(&args),
             Command::Man(args) => completions::man(&args, global),
         }
