@@ -113,6 +113,12 @@ fn worst(findings: &[Finding], lenient: bool) -> u8 {
     findings.iter().find(|finding| finding.stops(lenient)).map_or(0, |f| f.problem.exit())
 }
 
+/// The first eight digits of a hash, as people compare it.
+pub fn short_hash(hash: &str) -> &str {
+    let digits = hash.strip_prefix("sha256:").unwrap_or(hash);
+    digits.get(..8).unwrap_or(digits)
+}
+
 /// True when colour may be used on standard error.
 pub fn colour_on_stderr() -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())

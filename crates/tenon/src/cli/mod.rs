@@ -1,7 +1,13 @@
 //! The command line: one file per command, and the names under which this binary answers.
 
 mod completions;
+mod init;
 mod max_pods;
+mod names;
+mod node_args;
+mod plan;
+mod reference;
+mod rehearse;
 mod schema;
 
 use std::ffi::OsString;
@@ -11,6 +17,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
+use self::names::CalledAs;
 use crate::logging::{self, Volume};
 use crate::output::{self, Format, Outcome};
 
@@ -47,6 +54,15 @@ pub struct Global {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Make this machine a node: config, facts, plan, files, daemons
+    Init(init::Args),
+    /// Show what `init` would change, and why
+    Plan(plan::Args),
+    /// Run the whole job in a sandbox: no root, no cloud
+    Rehearse(rehearse::Args),
+    /// Print a generated page of the reference
+    #[command(hide = true)]
+    Reference(reference::Args),
     /// Say how many pods an instance type may run, and why
     MaxPods(max_pods::Args),
     /// Print the JSON Schema of an answer
@@ -60,6 +76,10 @@ enum Command {
 impl Command {
     fn run(self, global: &Global) -> Outcome {
         match self {
+            Command::Init(args) => init::run(&args, global),
+            Command::Plan(args) => plan::run(&args, global),
+            Command::Rehearse(args) => rehearse::run(&args, global),
+            Command::Reference(args) => reference::run(&args),
             Command::MaxPods(args) => max_pods::run(&args, global),
             Command::Schema(args) => schema::run(&args),
             Command::Completions(args) => completions::run(&args),
@@ -70,9 +90,10 @@ impl Command {
 
 /// Parses the arguments, runs the command and gives the exit code.
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
+    let (called_as, arguments) = names::translate(arguments);
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error),
+        Err(error) => return usage(&error, called_as),
     };
     let volume = match (cli.development, cli.global.quiet) {
         (true, _) => Volume::Debug,
@@ -81,18 +102,19 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
     };
     logging::start(volume);
     let outcome = cli.command.run(&cli.global);
-    output::exit(output::report(outcome, cli.global.output))
+    let code = output::report(outcome, cli.global.output);
+    output::exit(called_as.exit_code(code))
 }
 
 /// Prints the parser's message. Help and version are answers; the rest is exit 64.
-fn usage(error: &clap::Error) -> ExitCode {
+fn usage(error: &clap::Error, called_as: CalledAs) -> ExitCode {
     // A closed pipe is no reason to fail.
     let _ = error.print();
     let code = match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => 0,
         _ => 64,
     };
-    output::exit(code)
+    output::exit(called_as.exit_code(code))
 }
 
 /// The whole command tree, for completions, manual pages and the reference.
