@@ -359,18 +359,15 @@ const HOOK: &[Field] = &[
         .example("run: everyBoot"),
 ];
 
-/// Finds a field by its path: `spec.kubelet.maxPods`, also without the leading `spec.`.
+/// Finds a field by its path: `spec.kubelet.maxPods`.
 pub fn find(path: &str) -> Option<&'static Field> {
-    let walk = |path: &str| {
-        let mut fields = DOCUMENT;
-        let mut found = None;
-        for name in path.split('.') {
-            found = fields.iter().find(|field| field.name == name);
-            fields = found?.children();
-        }
-        found
-    };
-    walk(path).or_else(|| walk(&format!("spec.{path}")))
+    let mut fields = DOCUMENT;
+    let mut found = None;
+    for name in path.split('.') {
+        found = fields.iter().find(|field| field.name == name);
+        fields = found?.children();
+    }
+    found
 }
 
 /// Every field with its path, parents before children.
@@ -418,9 +415,8 @@ mod tests {
     }
 
     #[test]
-    fn finds_fields_with_and_without_spec() {
+    fn finds_fields_through_objects_and_lists() {
         assert_eq!(find("spec.kubelet.maxPods").unwrap().name, "maxPods");
-        assert_eq!(find("kubelet.maxPods.mode").unwrap().name, "mode");
         assert_eq!(find("spec.hooks.postJoin.argv").unwrap().name, "argv");
         assert!(find("spec.kubelt").is_none());
     }

@@ -12,6 +12,7 @@
 //! merge, cross     patches → one tree; checks over several fields
 //! build, dump      the tree → Config; Config → a document again
 //! cache, redact    the config cache; documents without their secrets
+//! reference        the table in words; json_schema for editors
 //! ```
 
 mod build;
@@ -25,16 +26,19 @@ mod flags;
 mod free;
 pub mod grammar;
 mod items;
+mod json_schema;
 pub mod kubelet_table;
 pub mod legacy;
 mod merge;
 mod node;
 mod read;
 pub mod redact;
+pub mod reference;
 pub mod schema;
 
 pub use chain::{Loaded, Options, SourceRead, load};
 pub use dump::{Dumped, dump, dump_best, full_hash, public_hash};
+pub use json_schema::json_schema;
 pub use merge::merge_tables;
 pub use schema::Kind;
 

@@ -141,6 +141,21 @@ impl Grammar {
         }
     }
 
+    /// A regular expression of about the same language, for grammars where one says much.
+    pub fn pattern(self) -> Option<&'static str> {
+        Some(match self {
+            Grammar::ClusterName => "^([0-9A-Za-z][0-9A-Za-z_-]{0,99})?$",
+            Grammar::Endpoint => "^(https?://[^/?#@]+.*)?$",
+            Grammar::CaBundle => "^[A-Za-z0-9+/=\\s]*$",
+            Grammar::CpuSet => "^([0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*)?$",
+            Grammar::Duration => "^([0-9]+(ms|s|m|h))*$",
+            Grammar::FilePath | Grammar::MountPath => "^(/.*)?$",
+            Grammar::HookName => "^[a-z0-9][a-z0-9-]{0,62}$",
+            Grammar::ProxyUrl | Grammar::MirrorUrl => "^(https?://.+)?$",
+            _ => return None,
+        })
+    }
+
     /// Checks a text. The empty text means "not set" nearly everywhere and passes.
     pub fn check(self, text: &str, kind: Kind) -> Vec<Fault> {
         let mut faults: Vec<Fault> = self.characters(text).err().into_iter().collect();

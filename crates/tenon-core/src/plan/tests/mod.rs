@@ -1,10 +1,27 @@
 //! Whole plans, looked at from outside.
 
+mod daemons;
+mod disks;
+mod files;
+mod kubelet;
+mod secrets;
+
+use super::fixture;
 use super::step::*;
 use super::*;
 
 fn built(config: &Config, facts: &Facts) -> Plan {
     build(config, facts, &Options::default()).unwrap_or_else(|findings| panic!("{findings:#?}"))
+}
+
+/// The slugs of the findings of a config that is refused.
+fn refused(config: &Config, facts: &Facts) -> Vec<&'static str> {
+    let findings = build(config, facts, &Options::default()).expect_err("refused");
+    findings.iter().map(|finding| finding.problem.page.slug).collect()
+}
+
+fn slugs(plan: &Plan) -> Vec<&'static str> {
+    plan.findings.iter().map(|finding| finding.problem.page.slug).collect()
 }
 
 fn file<'a>(plan: &'a Plan, path: &str) -> Option<&'a FileBody> {
@@ -42,5 +59,5 @@ fn a_plain_node_has_its_files() {
     ];
     assert_eq!(files, expected);
     assert_eq!(plan.findings, []);
-    assert!(text(&plan, kubelet::CONFIG_PATH).ends_with("v1beta1\"\n}\n"));
+    assert!(text(&plan, super::kubelet::CONFIG_PATH).ends_with("v1beta1\"\n}\n"));
 }
