@@ -16,6 +16,22 @@ pub enum Format {
     #[default]
     Text,
     Json,
+    /// Aligned columns with a header; only where a command has a list to show.
+    Table,
+    Csv,
+    /// `type count` lines, for a node without Tenon.
+    Map,
+}
+
+impl Format {
+    /// The formats that every command knows. A command with more of them has its own `--output`.
+    pub fn text_or_json(text: &str) -> Result<Format, String> {
+        match text {
+            "text" => Ok(Format::Text),
+            "json" => Ok(Format::Json),
+            _ => Err("the formats are text and json".to_owned()),
+        }
+    }
 }
 
 /// Why a command did not do what it was asked.
@@ -75,21 +91,21 @@ pub fn report(outcome: Outcome, format: Format) -> u8 {
     let Err(failure) = outcome else { return 0 };
     match (failure, format) {
         (Failure::Answer(code), _) => code,
-        (Failure::Problem(problem), Format::Text) => {
-            tell(&problem.render("error"));
-            problem.exit()
-        }
         (Failure::Problem(problem), Format::Json) => {
             let _ = answer_json(&json!({"result": "failed", "error": problem.to_json()}));
             problem.exit()
         }
-        (Failure::Findings { findings, lenient }, Format::Text) => {
-            tell_findings(&findings, lenient);
-            worst(&findings, lenient)
+        (Failure::Problem(problem), _) => {
+            tell(&problem.render("error"));
+            problem.exit()
         }
         (Failure::Findings { findings, lenient }, Format::Json) => {
             let list: Vec<_> = findings.iter().map(|finding| finding.to_json(lenient)).collect();
             let _ = answer_json(&json!({"result": "failed", "findings": list}));
+            worst(&findings, lenient)
+        }
+        (Failure::Findings { findings, lenient }, _) => {
+            tell_findings(&findings, lenient);
             worst(&findings, lenient)
         }
     }

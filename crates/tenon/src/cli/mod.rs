@@ -3,6 +3,7 @@
 mod bootstrap;
 mod completions;
 mod init;
+mod max_pods;
 mod names;
 mod node_args;
 mod plan;
@@ -11,6 +12,7 @@ mod rehearse;
 mod config;
 mod explain;
 mod sources;
+mod schema;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -46,7 +48,8 @@ pub struct Global {
     #[arg(long, global = true, value_name = "FILE")]
     pub facts: Option<PathBuf>,
     /// How to print the answer
-    #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value = "text")]
+    #[arg(long, global = true, value_name = "text|json", default_value = "text")]
+    #[arg(value_parser = Format::text_or_json)]
     pub output: Format,
     /// Tell only warnings and errors
     #[arg(short, long, global = true)]
@@ -69,6 +72,10 @@ enum Command {
     /// Check, print and convert the config of a node
     Config(config::Args),
     Explain(explain::Args),
+    /// Say how many pods an instance type may run, and why
+    MaxPods(max_pods::Args),
+    /// Print the JSON Schema of an answer
+    Schema(schema::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
     /// Write the manual pages into a directory
@@ -85,6 +92,8 @@ impl Command {
             Command::Reference(args) => reference::run(&args),
             Command::Config(args) => config::run(&args, global),
             Command::Explain(args) => explain::run(&args, global),
+            Command::MaxPods(args) => max_pods::run(&args, global),
+            Command::Schema(args) => schema::run(&args),
             Command::Completions(args) => completions::run(&args),
             Command::Man(args) => completions::man(&args, global),
         }
