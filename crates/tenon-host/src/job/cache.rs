@@ -3,7 +3,7 @@
 
 use tenon_core::config::cache::{self, Cached};
 
-use tenon_core::plan::digest::{self, Secrets};
+use tenon_core::plan::hash_public;
 
 use super::{Job, Prepared};
 use crate::apply::{self, Lock};
@@ -28,7 +28,7 @@ impl Job<'_> {
     /// time later, so it is a warning.
     pub fn save_cache(&self, lock: &Lock, prepared: &Prepared) {
         let Some(path) = self.order.cache.as_deref() else { return };
-        let hash = digest::plan(&prepared.plan, Secrets::Masked);
+        let hash = hash_public(&prepared.plan);
         let text = cache::encode(&prepared.loaded.config, &prepared.facts, &hash);
         if let Err(problem) = apply::store(self.root, lock, path, 0o600, text.as_bytes()) {
             tracing::warn!(path, why = %problem, "config cache not saved");

@@ -88,7 +88,15 @@ impl Prepared {
 
 impl<'a> Job<'a> {
     pub fn new(root: &'a Root, order: Order) -> Self {
-        Job { root, order, imds: None, instance: None, cached: None, given: None, timeline: Timeline::begin() }
+        Job {
+            root,
+            order,
+            imds: None,
+            instance: None,
+            cached: None,
+            given: None,
+            timeline: Timeline::begin(),
+        }
     }
 
     /// Reads the sources and gives the merged, checked config.

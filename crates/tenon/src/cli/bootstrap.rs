@@ -6,7 +6,7 @@ use tenon_host::job::Job;
 
 use super::node_args::{self, NodeArgs};
 use super::{Global, init};
-use crate::output::{self, Failure, Format, Outcome};
+use crate::output::{self, Failure, Outcome};
 
 /// Shows the converted config and stops.
 const PRINT_CONFIG: &str = "--print-config";
@@ -35,9 +35,9 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
     let mut job = Job::new(&root, order);
     if print {
         let document = job.take_legacy(legacy)?;
-        return match global.output {
-            Format::Json => output::answer_json(&document),
-            Format::Text => output::answer(&yaml::emit(&document)),
+        return match global.json() {
+            true => output::answer_json(&document),
+            false => output::answer(&yaml::emit(&document)),
         };
     }
     let choices = init::Choices::default();

@@ -2,6 +2,8 @@
 
 mod bootstrap;
 mod completions;
+mod config;
+mod explain;
 mod init;
 mod max_pods;
 mod names;
@@ -9,10 +11,8 @@ mod node_args;
 mod plan;
 mod reference;
 mod rehearse;
-mod config;
-mod explain;
-mod sources;
 mod schema;
+mod sources;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -54,6 +54,13 @@ pub struct Global {
     /// Tell only warnings and errors
     #[arg(short, long, global = true)]
     pub quiet: bool,
+}
+
+impl Global {
+    /// True for `--output json`.
+    pub fn json(&self) -> bool {
+        self.output == Format::Json
+    }
 }
 
 #[derive(Debug, Subcommand)]
