@@ -1,6 +1,7 @@
 //! The command line: one file per command, and the names under which this binary answers.
 
 mod completions;
+mod undo;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -46,6 +47,8 @@ pub struct Global {
 enum Command {
     /// Print a completion script for a shell
     Completions(completions::Args),
+    /// Go back to the files of the previous generation
+    Undo(undo::Args),
     /// Write the manual pages into a directory
     Man(completions::ManArgs),
 }
@@ -54,6 +57,7 @@ impl Command {
     fn run(self, global: &Global) -> Outcome {
         match self {
             Command::Completions(args) => completions::run(&args),
+            Command::Undo(args) => undo::run(&args, global),
             Command::Man(args) => completions::man(&args, global),
         }
     }
