@@ -13,6 +13,7 @@ mod reference;
 mod rehearse;
 mod schema;
 mod sources;
+mod undo;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -85,6 +86,8 @@ enum Command {
     Schema(schema::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
+    /// Go back to the files of the previous generation
+    Undo(undo::Args),
     /// Write the manual pages into a directory
     Man(completions::ManArgs),
 }
@@ -102,6 +105,7 @@ impl Command {
             Command::MaxPods(args) => max_pods::run(&args, global),
             Command::Schema(args) => schema::run(&args),
             Command::Completions(args) => completions::run(&args),
+            Command::Undo(args) => undo::run(&args, global),
             Command::Man(args) => completions::man(&args, global),
         }
     }
