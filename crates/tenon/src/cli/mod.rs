@@ -1,6 +1,8 @@
 //! The command line: one file per command, and the names under which this binary answers.
 
 mod completions;
+mod facts;
+mod imds;
 mod init;
 mod names;
 mod node_args;
@@ -57,6 +59,11 @@ enum Command {
     Plan(plan::Args),
     /// Run the whole job in a sandbox: no root, no cloud
     Rehearse(rehearse::Args),
+    /// Print the gathered facts as JSON, the file that --facts takes
+    Facts(facts::Args),
+    /// The instance metadata service, simulated
+    #[command(subcommand)]
+    Imds(imds::Command),
     /// Print a generated page of the reference
     #[command(hide = true)]
     Reference(reference::Args),
@@ -72,6 +79,8 @@ impl Command {
             Command::Init(args) => init::run(&args, global),
             Command::Plan(args) => plan::run(&args, global),
             Command::Rehearse(args) => rehearse::run(&args, global),
+            Command::Facts(args) => facts::run(&args, global),
+            Command::Imds(command) => imds::run(&command),
             Command::Reference(args) => reference::run(&args),
             Command::Completions(args) => completions::run(&args),
             Command::Man(args) => completions::man(&args, global),
