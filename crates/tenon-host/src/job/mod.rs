@@ -5,12 +5,13 @@
 
 mod cache;
 mod discover;
+mod legacy;
 
 use std::time::Duration;
 
 use tenon_core::codes;
 use tenon_core::config::cache::Cached;
-use tenon_core::config::{self, AwsApi, Config, Loaded};
+use tenon_core::config::{self, AwsApi, Config, Loaded, SourceRead};
 use tenon_core::facts::{Facts, Instance};
 use tenon_core::plan::{self, Plan};
 use tenon_core::problem::{Finding, Problem};
@@ -36,6 +37,8 @@ pub struct Order {
     pub imds_timeout: Duration,
     /// Overrides `spec.aws.api`.
     pub aws_api: Option<AwsApi>,
+    /// Upper bound on attempts of each AWS call.
+    pub api_attempts: Option<u32>,
     pub file_mode_compat: bool,
     pub daemons: Option<Vec<String>>,
 }
@@ -60,6 +63,8 @@ pub struct Job<'a> {
     imds: Option<Imds>,
     instance: Option<Instance>,
     cached: Option<Cached>,
+    /// A source that is here already, in place of those of the order.
+    given: Option<SourceRead>,
     pub timeline: Timeline,
 }
 
@@ -83,17 +88,13 @@ impl Prepared {
 
 impl<'a> Job<'a> {
     pub fn new(root: &'a Root, order: Order) -> Self {
-        Job { root, order, imds: None, instance: None, cached: None, timeline: Timeline::begin() }
+        Job { root, order, imds: None, instance: None, cached: None, given: None, timeline: Timeline::begin() }
     }
 
     /// Reads the sources and gives the merged, checked config.
     pub fn config(&mut self) -> Result<Loaded, Refusal> {
         self.cached = cache::read(self.root, self.order.cache.as_deref());
-        let uris = self.order.sources.clone();
-        let mut user_data = || self.first_round(true);
-        let mut inputs =
-            sources::Inputs { user_data: &mut user_data, stdin: &mut std::io::stdin().lock() };
-        let Sources { list, findings } = sources::read(&uris, &mut inputs)?;
+        let Sources { list, findings } = self.sources()?;
         let options = config::Options { cached: self.cached.as_ref(), partial: false };
         let mut loaded = self
             .timeline
@@ -109,6 +110,33 @@ impl<'a> Job<'a> {
             self.order.environment = self.order.environment.clone().overlay(variables);
         }
         Ok(loaded)
+    }
+
+    fn sources(&mut self) -> Result<Sources, Problem> {
+        if let Some(given) = self.given.take() {
+            return Ok(Sources { list: vec![given], findings: Vec::new() });
+        }
+        let uris = self.order.sources.clone();
+        let mut user_data = || self.first_round(true);
+        let mut inputs =
+            sources::Inputs { user_data: &mut user_data, stdin: &mut std::io::stdin().lock() };
+        sources::read(&uris, &mut inputs)
+    }
+
+    /// The proxy of the config, as variables for hooks.
+    pub fn hook_environment(&self, config: &Config) -> Vec<(String, String)> {
+        let Some(proxy) = &config.instance.proxy else { return Vec::new() };
+        let no_proxy = (!proxy.no_proxy.is_empty()).then(|| proxy.no_proxy.join(","));
+        let values = [
+            ("HTTP_PROXY", proxy.http.as_ref().map(|url| url.expose().to_owned())),
+            ("HTTPS_PROXY", proxy.https.as_ref().map(|url| url.expose().to_owned())),
+            ("NO_PROXY", no_proxy),
+        ];
+        let both = |(name, value): (&str, Option<String>)| {
+            let value = value?;
+            Some([(name.to_owned(), value.clone()), (name.to_lowercase(), value)])
+        };
+        values.into_iter().filter_map(both).flatten().collect()
     }
 
     /// The instance's identity, asking the metadata service if nobody did yet. None under

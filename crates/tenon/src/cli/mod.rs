@@ -1,14 +1,20 @@
 //! The command line: one file per command, and the names under which this binary answers.
 
+mod bootstrap;
 mod completions;
 mod facts;
 mod imds;
 mod init;
+mod max_pods;
 mod names;
 mod node_args;
 mod plan;
 mod reference;
 mod rehearse;
+mod config;
+mod explain;
+mod sources;
+mod schema;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -44,7 +50,8 @@ pub struct Global {
     #[arg(long, global = true, value_name = "FILE")]
     pub facts: Option<PathBuf>,
     /// How to print the answer
-    #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value = "text")]
+    #[arg(long, global = true, value_name = "text|json", default_value = "text")]
+    #[arg(value_parser = Format::text_or_json)]
     pub output: Format,
     /// Tell only warnings and errors
     #[arg(short, long, global = true)]
@@ -57,6 +64,8 @@ enum Command {
     Init(init::Args),
     /// Show what `init` would change, and why
     Plan(plan::Args),
+    /// Make a node from the arguments of the old bootstrap.sh
+    Bootstrap(bootstrap::Args),
     /// Run the whole job in a sandbox: no root, no cloud
     Rehearse(rehearse::Args),
     /// Print the gathered facts as JSON, the file that --facts takes
@@ -67,6 +76,13 @@ enum Command {
     /// Print a generated page of the reference
     #[command(hide = true)]
     Reference(reference::Args),
+    /// Check, print and convert the config of a node
+    Config(config::Args),
+    Explain(explain::Args),
+    /// Say how many pods an instance type may run, and why
+    MaxPods(max_pods::Args),
+    /// Print the JSON Schema of an answer
+    Schema(schema::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
     /// Write the manual pages into a directory
@@ -78,10 +94,15 @@ impl Command {
         match self {
             Command::Init(args) => init::run(&args, global),
             Command::Plan(args) => plan::run(&args, global),
+            Command::Bootstrap(args) => bootstrap::run(&args, global),
             Command::Rehearse(args) => rehearse::run(&args, global),
             Command::Facts(args) => facts::run(&args, global),
             Command::Imds(command) => imds::run(&command),
             Command::Reference(args) => reference::run(&args),
+            Command::Config(args) => config::run(&args, global),
+            Command::Explain(args) => explain::run(&args, global),
+            Command::MaxPods(args) => max_pods::run(&args, global),
+            Command::Schema(args) => schema::run(&args),
             Command::Completions(args) => completions::run(&args),
             Command::Man(args) => completions::man(&args, global),
         }

@@ -36,10 +36,7 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
     let mut job = Job::new(&root, args.node.order(global)?);
     let loaded = job.config()?;
     let prepared = job.prepare(loaded)?;
-    let options = apply::Options {
-        unplanned: args.node.unplanned(),
-        ..apply::Options::default()
-    };
+    let options = apply::Options { unplanned: args.node.unplanned(), ..apply::Options::default() };
     let changes = apply::preview(&root, &prepared.plan, &options)?
         .map_err(|findings| Failure::Findings { findings, lenient: true })?;
     match global.output {
@@ -106,7 +103,12 @@ pub fn file_line(file: &FileChange, width: usize) -> String {
         Kind::Create => '+',
         Kind::Change | Kind::Mode => '~',
     };
-    format!("  {mark} {:<width$}   {:04o}   {:>7} B\n", file.path, file.mode, thousands(file.body.len()))
+    format!(
+        "  {mark} {:<width$}   {:04o}   {:>7} B\n",
+        file.path,
+        file.mode,
+        thousands(file.body.len())
+    )
 }
 
 /// Disks, programs and hooks: what they do to the machine is known only there.
@@ -168,9 +170,9 @@ fn to_json(args: &Args, prepared: &Prepared, changes: &Changes) -> Value {
             "because": [file.because],
         })
     });
-    let removals = changes.removals.iter().map(|removal| {
-        json!({"path": removal.path, "action": "remove", "because": [removal.because]})
-    });
+    let removals = changes.removals.iter().map(
+        |removal| json!({"path": removal.path, "action": "remove", "because": [removal.because]}),
+    );
     let units = changes.units.iter().map(|unit| json!({"unit": unit.unit, "because": unit.stale}));
     json!({
         "schema": "tenon.plan/1",
