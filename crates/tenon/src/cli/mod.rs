@@ -4,6 +4,8 @@ mod bootstrap;
 mod completions;
 mod config;
 mod explain;
+mod facts;
+mod imds;
 mod init;
 mod max_pods;
 mod names;
@@ -74,6 +76,11 @@ enum Command {
     Bootstrap(bootstrap::Args),
     /// Run the whole job in a sandbox: no root, no cloud
     Rehearse(rehearse::Args),
+    /// Print the gathered facts as JSON, the file that --facts takes
+    Facts(facts::Args),
+    /// The instance metadata service, simulated
+    #[command(subcommand)]
+    Imds(imds::Command),
     /// Print a generated page of the reference
     #[command(hide = true)]
     Reference(reference::Args),
@@ -99,6 +106,8 @@ impl Command {
             Command::Plan(args) => plan::run(&args, global),
             Command::Bootstrap(args) => bootstrap::run(&args, global),
             Command::Rehearse(args) => rehearse::run(&args, global),
+            Command::Facts(args) => facts::run(&args, global),
+            Command::Imds(command) => imds::run(&command),
             Command::Reference(args) => reference::run(&args),
             Command::Config(args) => config::run(&args, global),
             Command::Explain(args) => explain::run(&args, global),
