@@ -178,6 +178,12 @@ super::pages! {
     NOT_CARRIED = "TN03072" "not-carried",
         why: "the kind asked for has no field for this",
         fix: "use `--kind tenon.dev`, or remove the field";
+    ENTRY_SKIPPED = "TN03073" "entry-skipped",
+        why: "a directory source reads its .yaml, .yml and .json files; this entry is something else",
+        fix: "rename the file if it is meant to be read, or remove it";
+    OTHER_IMDS = "TN03074" "other-imds",
+        why: "the metadata service has one user data, whatever follows imds://",
+        fix: "write imds://user-data";
     NO_CONFIG = "TN04001" "no-config",
         why: "every source was read and none of them holds a NodeConfig document",
         fix: "put a NodeConfig into the instance's user data, or name a file with --config-source";

@@ -4,9 +4,12 @@
 //! machine at any hour; every refusal happens here, before anything is touched.
 
 mod addresses;
+pub mod block;
 mod containerd;
 mod containerd_schema;
 mod credential_provider;
+pub mod diff;
+pub mod digest;
 mod disks;
 mod environment;
 mod guard;
@@ -23,6 +26,7 @@ mod node;
 mod node_name;
 mod pods;
 mod preflight;
+pub mod record;
 mod registries;
 pub mod reserved;
 mod resolved;
@@ -31,6 +35,7 @@ mod show;
 mod soci;
 mod stale;
 pub mod step;
+pub mod text_diff;
 pub mod toml_text;
 mod units;
 
