@@ -15,7 +15,7 @@ pub(crate) fn check(config: &Config, facts: &Facts, draft: &mut Draft) {
     for (place, value) in one_line_values(config, facts) {
         if value.chars().any(char::is_control) {
             let what = "a control character in a value that must fit on one line";
-            let problem = Problem::new(&codes::plan::CONTROL_CHARACTER, what);
+            let problem = Problem::new(&codes::config::CONTROL_CHARACTER, what);
             draft.findings.push(Finding::error(problem.at(Place::field(place))));
         }
     }
@@ -26,7 +26,7 @@ pub(crate) fn check(config: &Config, facts: &Facts, draft: &mut Draft) {
             let fits = is_variable(name) && value.expose().chars().all(is_unit_character);
             if !fits {
                 let what = "a variable's name or value cannot stand in a unit file";
-                let problem = Problem::new(&codes::plan::CONTROL_CHARACTER, what);
+                let problem = Problem::new(&codes::config::CONTROL_CHARACTER, what);
                 draft.findings.push(Finding::error(problem.at(Place::field(place))));
             }
         }
@@ -67,7 +67,7 @@ fn check_service(service: &str, draft: &mut Draft) {
         && !service.starts_with('.');
     if !is_name {
         let what = "a service's name is not the name of a unit";
-        let problem = Problem::new(&codes::plan::SERVICE_NAME, what);
+        let problem = Problem::new(&codes::config::BAD_SERVICE_NAME, what);
         draft.findings.push(Finding::error(problem.at(Place::field("spec.instance.environment"))));
     }
 }

@@ -6,7 +6,7 @@ use tenon_core::config::reference::{self, Explained};
 use tenon_core::problem::Problem;
 
 use super::Global;
-use crate::output::{self, Format, Outcome};
+use crate::output::{self, Outcome};
 
 /// Explain a field (spec.kubelet.maxPods) or an error code (TN03001)
 ///
@@ -29,8 +29,8 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
 }
 
 fn code(page: &Page, global: &Global) -> Outcome {
-    match global.output {
-        Format::Text => output::answer(&format!(
+    match global.json() {
+        false => output::answer(&format!(
             "{} {}\n\n  why   {}\n  fix   {}\n  exit  {}\n",
             page.code,
             page.slug,
@@ -38,7 +38,7 @@ fn code(page: &Page, global: &Global) -> Outcome {
             page.fix,
             page.exit()
         )),
-        Format::Json => output::answer_json(&json!({
+        true => output::answer_json(&json!({
             "schema": "tenon.explain/1",
             "code": page.code,
             "slug": page.slug,
@@ -50,9 +50,9 @@ fn code(page: &Page, global: &Global) -> Outcome {
 }
 
 fn field(explained: &Explained, global: &Global) -> Outcome {
-    match global.output {
-        Format::Text => output::answer(&explained.text()),
-        Format::Json => output::answer_json(&explained.to_json()),
+    match global.json() {
+        false => output::answer(&explained.text()),
+        true => output::answer_json(&explained.to_json()),
     }
 }
 
