@@ -53,6 +53,7 @@ const BOTH: &[(&str, &[&str], &[&str])] = &[
     ("cluster: {enableOutpost: yes, id: x}", &[], &["TN03002E"]),
     ("instance: {environment: {default: {on: a}}}", &["TN03008W"], &[]),
     ("instance: {environment: {default: {'on': a}}}", &[], &[]),
+    ("kubelet: {flags: ['']}", &["TN03002T"], &["TN03002E"]),
     ("cluster: []", &["TN03002E"], &["TN03002E"]),
     ("kubelet: {flags: --v=2}", &["TN03002E"], &["TN03002E"]),
     ("kublet: {}", &["TN03001T"], &["TN03001E"]),
