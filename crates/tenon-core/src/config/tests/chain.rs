@@ -128,7 +128,7 @@ fn findings_are_sorted_by_source_then_position() {
 }
 
 #[test]
-fn every_value_knows_where_it_was_written() {
+fn row_60_the_later_source_wins_and_says_where_it_was_written() {
     let sources = [
         file(
             "file:///a.yaml",
