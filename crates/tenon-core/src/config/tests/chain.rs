@@ -45,11 +45,11 @@ fn no_config_lists_every_source_and_what_it_held() {
     assert_eq!(none.problem.exit(), 4);
     assert_eq!(none.problem.details.len(), 2);
     assert!(
-        none.problem.details[0].starts_with("imds://user-data: "),
+        none.problem.details[0].starts_with("imds://user-data holds "),
         "{:?}",
         none.problem.details
     );
-    assert!(none.problem.details[1].starts_with("file:///etc/eks/nodeadm.d: nothing"));
+    assert!(none.problem.details[1].starts_with("file:///etc/eks/nodeadm.d holds nothing"));
 }
 
 #[test]
