@@ -45,11 +45,11 @@ fn no_config_lists_every_source_and_what_it_held() {
     assert_eq!(none.problem.exit(), 4);
     assert_eq!(none.problem.details.len(), 2);
     assert!(
-        none.problem.details[0].starts_with("imds://user-data: "),
+        none.problem.details[0].starts_with("imds://user-data holds "),
         "{:?}",
         none.problem.details
     );
-    assert!(none.problem.details[1].starts_with("file:///etc/eks/nodeadm.d: nothing"));
+    assert!(none.problem.details[1].starts_with("file:///etc/eks/nodeadm.d holds nothing"));
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn findings_are_sorted_by_source_then_position() {
 }
 
 #[test]
-fn every_value_knows_where_it_was_written() {
+fn row_60_the_later_source_wins_and_says_where_it_was_written() {
     let sources = [
         file(
             "file:///a.yaml",
@@ -176,4 +176,23 @@ fn gates_and_expressions_convert() {
     assert!(config.fast_image_pull);
     let text = "max_pods - 1".to_owned();
     assert_eq!(config.kubelet.max_pods.mode, MaxPodsMode::Expression { text, lenient: true });
+}
+
+#[test]
+fn a_broken_part_hides_neither_its_neighbours_nor_invents_gaps() {
+    let part = |text: &str| format!("--B\nContent-Type: application/node.eks.aws\n\n{text}\n");
+    let message = format!(
+        "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=B\n\n{}{}--B--\n",
+        part("apiVersion: [\n"),
+        part(&document(Kind::Eks, "cluster: {cidr: bad}")),
+    );
+    let findings = load(&[user_data(&message)], Options::default()).unwrap_err();
+    let found = codes(&findings);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].starts_with("TN032") && found[1] == "TN03016", "{found:?}");
+    let parts: Vec<_> = findings
+        .iter()
+        .map(|one| one.problem.place.as_ref().and_then(|place| place.part))
+        .collect();
+    assert_eq!(parts, [Some(1), Some(2)]);
 }

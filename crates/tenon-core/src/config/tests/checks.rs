@@ -51,6 +51,9 @@ const BOTH: &[(&str, &[&str], &[&str])] = &[
     ("featureGates: {InstanceIdNodeName: true}", &["TN03056W"], &["TN03056W"]),
     ("cluster: {name: 12}", &["TN03008W"], &["TN03008E"]),
     ("cluster: {enableOutpost: yes, id: x}", &[], &["TN03002E"]),
+    ("instance: {environment: {default: {on: a}}}", &["TN03008W"], &[]),
+    ("instance: {environment: {default: {'on': a}}}", &[], &[]),
+    ("kubelet: {flags: ['']}", &["TN03002T"], &["TN03002E"]),
     ("cluster: []", &["TN03002E"], &["TN03002E"]),
     ("kubelet: {flags: --v=2}", &["TN03002E"], &["TN03002E"]),
     ("kublet: {}", &["TN03001T"], &["TN03001E"]),
@@ -159,7 +162,7 @@ fn too_many_labels_are_refused() {
 }
 
 #[test]
-fn suggestions() {
+fn row_59_unknown_names_get_the_nearest_known_one() {
     for (spec, fix) in [
         ("kublet: {}", "did you mean `kubelet`?"),
         ("flags: []", "`flags` belongs under `spec.kubelet`"),
@@ -173,6 +176,27 @@ fn suggestions() {
     ] {
         let found = findings(Kind::Eks, spec);
         assert_eq!(found[0].problem.fix_text(), fix, "{spec}");
+    }
+}
+
+#[test]
+fn row_63_a_flag_cannot_begin_a_second_line() {
+    for bad in ["\"--v=2\\n--x\"", "\"--v=2\\r\"", "\"--v=2\\0\"", "|\n    --v=2\n"] {
+        for kind in Kind::ALL {
+            let spec = format!("kubelet:\n  flags:\n  - {bad}");
+            assert_eq!(codes(kind, &spec), ["TN03009E"], "{spec}");
+        }
+    }
+    let spec = "kubelet: {flags: ['--node-labels=a=b c']}";
+    assert_eq!(codes(Kind::Tenon, spec), [""; 0], "a blank is quoted, not refused");
+}
+
+#[test]
+fn row_107_a_bad_expression_is_never_silent() {
+    for bad in ["max_pods +", "max_pods * 1.5", "pods", "(1", "max_pods > 1"] {
+        let spec = format!("kubelet: {{maxPodsExpression: '{bad}'}}");
+        assert_eq!(codes(Kind::Eks, &spec), ["TN03030T"], "{bad}");
+        assert_eq!(codes(Kind::Tenon, &spec), ["TN03030E"], "{bad}");
     }
 }
 
@@ -225,4 +249,16 @@ fn values_are_normalised() {
     assert_eq!(config.cluster.cidr.unwrap().to_string(), "10.100.0.0/16");
     assert_eq!(config.instance.local_storage.strategy, Some(DiskStrategy::Raid10));
     assert_eq!(config.instance.local_storage.mount_path, "/mnt/a");
+}
+
+#[test]
+fn the_kubelet_version_is_checked_when_it_is_known() {
+    // Gone since 1.35 and new in 1.31, by the tables.
+    let spec =
+        "kubelet:\n  flags: [--pod-infra-container-image=x]\n  config:\n    failCgroupV1: true";
+    let loaded = load_partial(&[document(Kind::Eks, spec)]).unwrap();
+    let at = |version| summary(&loaded.version_findings(version));
+    assert_eq!(at((1, 31)), []);
+    assert_eq!(at((1, 29)), [("TN03060", 'T', 7, 7)]);
+    assert_eq!(at((1, 36)), [("TN03028", 'T', 5, 13)]);
 }
