@@ -18,7 +18,7 @@ impl Step {
         let mut json = self.action.to_json(show_secrets);
         json["op"] = json!(self.action.op());
         json["phase"] = json!(self.phase);
-        json["because"] = json!(self.because);
+        json["because"] = json!([self.because]);
         json
     }
 }
