@@ -44,6 +44,7 @@ mod fixture;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use hash::{hash_full, hash_public};
+pub use hosts::host as endpoint_host;
 pub use step::Plan;
 
 use crate::config::Config;

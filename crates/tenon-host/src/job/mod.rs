@@ -12,7 +12,7 @@ use std::time::Duration;
 use tenon_core::codes;
 use tenon_core::config::cache::Cached;
 use tenon_core::config::{self, AwsApi, Config, Loaded, SourceRead};
-use tenon_core::facts::{Facts, Instance};
+use tenon_core::facts::{DescribedCluster, Facts, Instance};
 use tenon_core::plan::{self, Plan};
 use tenon_core::problem::{Finding, Problem};
 
@@ -65,6 +65,8 @@ pub struct Job<'a> {
     cached: Option<Cached>,
     /// A source that is here already, in place of those of the order.
     given: Option<SourceRead>,
+    /// What went wrong on the way but does not stop the run.
+    warnings: Vec<Finding>,
     pub timeline: Timeline,
 }
 
@@ -74,8 +76,8 @@ pub struct Prepared {
     pub loaded: Loaded,
     pub facts: Facts,
     pub plan: Plan,
-    /// The merged config differs from the cached one, or there is no cache: the config phase
-    /// must run, asked for or not.
+    /// The merged config differs from the cached one: the config phase must run, asked for or
+    /// not.
     pub config_is_new: bool,
 }
 
@@ -95,6 +97,7 @@ impl<'a> Job<'a> {
             instance: None,
             cached: None,
             given: None,
+            warnings: Vec::new(),
             timeline: Timeline::begin(),
         }
     }
@@ -166,7 +169,7 @@ impl<'a> Job<'a> {
             daemons: self.order.daemons.clone(),
             config_hash: loaded.config_hash(),
         };
-        let plan = self
+        let mut plan = self
             .timeline
             .span("plan", || plan::build(&loaded.config, &facts, &options))
             .map_err(|mut findings| {
@@ -174,6 +177,7 @@ impl<'a> Job<'a> {
                 all.append(&mut findings);
                 Refusal::Findings { findings: all, lenient: loaded.lenient }
             })?;
+        plan.findings.append(&mut self.warnings);
         let config_is_new = self.cached.is_some() && !known;
         Ok(Prepared { loaded, facts, plan, config_is_new })
     }
@@ -188,18 +192,20 @@ impl<'a> Job<'a> {
         }
         self.first_round(false)?;
         let mut instance = self.instance.clone().unwrap_or_default();
-        let wants = Wants::of(config);
+        let described = self.describe_cluster(config, &instance)?;
+        let wants = wants(config, described.as_ref());
         if let Some(imds) = &mut self.imds {
-            self.timeline
-                .span("metadata again", || imds.second_round(&mut instance, wants.metadata))?;
+            let rounds = || imds.second_round(&mut instance, wants.metadata);
+            self.timeline.span("metadata again", rounds)?;
             self.timeline.note(format!("{} requests in all", imds.requests()));
         }
-        let environment = &self.order.environment;
-        let root = self.root;
-        let mut facts =
-            self.timeline.span("machine", || gather::facts(root, instance, wants, environment))?;
+        self.enrich(config, &mut instance);
+        let (root, environment) = (self.root, &self.order.environment);
+        let machine = || gather::facts(root, instance, wants, environment);
+        let mut facts = self.timeline.span("machine", machine)?;
+        facts.cluster = described;
         facts.last_run = apply::load_record(self.root)?.map(|record| record.last_run());
-        self.discover(config, &mut facts)?;
+        self.pin_endpoint(config, &mut facts)?;
         Ok(facts)
     }
 
@@ -240,4 +246,11 @@ impl<'a> Job<'a> {
         self.imds = Some(imds);
         Ok(first.user_data)
     }
+}
+
+/// What must be gathered for this config; a described service range decides the family.
+fn wants(config: &Config, described: Option<&DescribedCluster>) -> Wants {
+    let mut config = config.clone();
+    config.cluster.cidr = config.cluster.cidr.or(described.map(|cluster| cluster.cidr));
+    Wants::of(&config)
 }

@@ -4,6 +4,8 @@ mod bootstrap;
 mod completions;
 mod config;
 mod explain;
+mod facts;
+mod imds;
 mod init;
 mod max_pods;
 mod names;
@@ -13,6 +15,7 @@ mod reference;
 mod rehearse;
 mod schema;
 mod sources;
+mod undo;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -73,6 +76,11 @@ enum Command {
     Bootstrap(bootstrap::Args),
     /// Run the whole job in a sandbox: no root, no cloud
     Rehearse(rehearse::Args),
+    /// Print the gathered facts as JSON, the file that --facts takes
+    Facts(facts::Args),
+    /// The instance metadata service, simulated
+    #[command(subcommand)]
+    Imds(imds::Command),
     /// Print a generated page of the reference
     #[command(hide = true)]
     Reference(reference::Args),
@@ -85,6 +93,8 @@ enum Command {
     Schema(schema::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
+    /// Go back to the files of the previous generation
+    Undo(undo::Args),
     /// Write the manual pages into a directory
     Man(completions::ManArgs),
 }
@@ -96,12 +106,15 @@ impl Command {
             Command::Plan(args) => plan::run(&args, global),
             Command::Bootstrap(args) => bootstrap::run(&args, global),
             Command::Rehearse(args) => rehearse::run(&args, global),
+            Command::Facts(args) => facts::run(&args, global),
+            Command::Imds(command) => imds::run(&command),
             Command::Reference(args) => reference::run(&args),
             Command::Config(args) => config::run(&args, global),
             Command::Explain(args) => explain::run(&args, global),
             Command::MaxPods(args) => max_pods::run(&args, global),
             Command::Schema(args) => schema::run(&args),
             Command::Completions(args) => completions::run(&args),
+            Command::Undo(args) => undo::run(&args, global),
             Command::Man(args) => completions::man(&args, global),
         }
     }
