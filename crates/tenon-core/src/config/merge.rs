@@ -8,8 +8,8 @@ use super::items::identity;
 use super::node::{Data, Document, Node};
 use super::schema::{Field, Kind, Merge};
 use crate::codes::config as pages;
-use crate::plan::toml_text;
 use crate::problem::Finding;
+use crate::toml_text;
 
 /// Merges the patches of the documents, in order. Findings are those that only two documents
 /// together can cause.
