@@ -2,6 +2,7 @@
 //! per task.
 
 mod bench;
+mod bless;
 mod deps;
 mod e2e;
 mod instances;
@@ -18,6 +19,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
+    /// Accept what the plans of golden/ come to now
+    Bless,
     /// Check the dependency tree: licences, banned crates, purity of the core, size
     Deps(deps::Args),
     /// Run the tests that need root or real programs of the host
@@ -32,6 +35,7 @@ enum Task {
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().task {
+        Task::Bless => bless::run(),
         Task::Deps(args) => deps::run(&args),
         Task::E2e(args) => e2e::run(&args),
         Task::Instances(args) => instances::run(&args),

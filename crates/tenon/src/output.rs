@@ -7,6 +7,9 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 use tenon_core::problem::{Finding, Problem};
 
+/// The exit code of a broken invariant.
+const BUG: u8 = 70;
+
 /// `--output`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Format {
@@ -108,9 +111,10 @@ pub fn report(outcome: Outcome, format: Format) -> u8 {
     }
 }
 
-/// The exit code of the first finding that stops the run.
+/// The exit code of the first finding that stops the run. That none does is our mistake.
 fn worst(findings: &[Finding], lenient: bool) -> u8 {
-    findings.iter().find(|finding| finding.stops(lenient)).map_or(0, |f| f.problem.exit())
+    let stops = findings.iter().find(|finding| finding.stops(lenient));
+    stops.map_or(BUG, |finding| finding.problem.exit())
 }
 
 /// The first eight digits of a hash, as people compare it.
@@ -133,7 +137,7 @@ pub fn catch_panics() {
         let problem = Problem::new(&tenon_core::codes::usage::BUG, format!("panic at {place}"));
         tell(&problem.render("error"));
         #[expect(clippy::exit, reason = "the release build aborts on panic; the exit code is 70")]
-        std::process::exit(70);
+        std::process::exit(i32::from(BUG));
     }));
 }
 

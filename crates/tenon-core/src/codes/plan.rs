@@ -36,9 +36,6 @@ super::pages! {
     NO_DEFAULT_RUNTIME = "TN03323" "no-default-runtime",
         why: "containerd starts with a default runtime that it does not know, and then no pod does",
         fix: "add the runtime's table under `runtimes`, or correct `default_runtime_name`";
-    METADATA_PROXIED = "TN03327" "metadata-proxied",
-        why: "programs of the service would ask the proxy for the instance's metadata and get no credentials",
-        fix: "add 169.254.169.254 and fd00:ec2::254 to NO_PROXY, or use spec.instance.proxy, which does so";
     TOO_FEW_DISKS = "TN03330" "too-few-disks",
         why: "RAID10 mirrors pairs of disks and stripes over them",
         fix: "use `strategy: RAID0` or `Mount`, or an instance type with four or more local disks";

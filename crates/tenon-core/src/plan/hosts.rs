@@ -36,7 +36,7 @@ fn lines(host: &str, node: &Node) -> Vec<String> {
 
 /// The host name of a URL: no scheme, user, port or path. None for an address, which needs no
 /// entry.
-fn host(url: &str) -> Option<&str> {
+pub fn host(url: &str) -> Option<&str> {
     let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = authority.split(['/', '?', '#']).next()?;
     let host_port = authority.rsplit_once('@').map_or(authority, |(_, host)| host);

@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use tenon_core::config::Hook;
-use tenon_core::plan::Plan;
 use tenon_core::plan::diff::{self, Changes, Scene, UnitNeed, Unplanned};
-use tenon_core::plan::digest::{self, Secrets};
 use tenon_core::plan::record::{Record, SCHEMA, Saved};
 use tenon_core::plan::step::{
     Action, Bind, FileBody, HookStage, Phase, Program, Step, Summary, Unit,
 };
+use tenon_core::plan::{Plan, hash_full, hash_public};
 use tenon_core::problem::{Finding, Problem};
 
 use super::directories::{Directories, unreadable};
@@ -106,13 +105,13 @@ impl<'a> Work<'a> {
         after.version = env!("CARGO_PKG_VERSION").to_owned();
         after.instance_id.clone_from(&plan.summary.instance_id);
         after.config_hash.clone_from(&plan.summary.config_hash);
-        after.plan_hash = digest::plan(plan, Secrets::Counted);
+        after.plan_hash = hash_full(plan);
         after.disk_indexes.clone_from(&plan.disk_indexes);
         let id = &plan.summary.instance_id;
         if record::interrupted(root, before.as_ref(), id)?.is_some() {
             after.generation += 1;
         }
-        let plan_hash = digest::plan(plan, Secrets::Masked);
+        let plan_hash = hash_public(plan);
         Ok(Work {
             plan,
             options,

@@ -5,26 +5,15 @@ use std::io;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 
+use rustix::fs::SeekFrom;
 use tenon_core::codes;
 use tenon_core::plan::step::{Action, Program, Step};
 use tenon_core::problem::Problem;
 
 use super::directories::unreadable;
 use crate::command;
+use crate::gather::signature;
 use crate::root::Root;
-
-/// Where file systems put their signature. A device with one of these holds someone's data.
-const SIGNATURES: &[(u64, &[u8])] = &[
-    (0, b"XFSB"),
-    (0x438, &[0x53, 0xEF]),             // ext2, ext3, ext4
-    (0x1_0040, b"_BHRfS_M"),            // btrfs
-    (0x400, &[0x10, 0x20, 0xF5, 0xF2]), // f2fs
-    (3, b"NTFS    "),
-    (0x52, b"FAT32"),
-    (0, b"LUKS\xba\xbe"),
-    (0x218, b"LVM2 001"),
-    (0xFF6, b"SWAPSPACE2"),
-];
 
 /// True when the program's work is done already.
 pub fn is_done(root: &Root, program: &Program, changed: &[&str]) -> Result<bool, Problem> {
@@ -48,17 +37,18 @@ pub fn run(program: &Program) -> Result<Vec<u8>, Problem> {
     command::must(&program.argv, program.timeout, &[]).map(|output| output.stdout)
 }
 
+/// True when a device holds something with a name. Bytes without one are what is left of an
+/// earlier life of the disk under a new array.
 fn has_signature(device: &Path) -> io::Result<bool> {
     let device = File::open(device)?;
-    for (offset, mark) in SIGNATURES {
-        let mut held = vec![0; mark.len()];
-        match device.read_exact_at(&mut held, *offset) {
-            Ok(()) if held == *mark => return Ok(true),
-            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => return Err(error),
-            _ => {}
-        }
-    }
-    Ok(false)
+    let size = rustix::fs::seek(&device, SeekFrom::End(0))?;
+    let found = signature::detect(size, |offset, length| {
+        let mut bytes = vec![0; length];
+        let count = device.read_at(&mut bytes, offset)?;
+        bytes.truncate(count);
+        Ok(bytes)
+    })?;
+    Ok(found.kind.is_some_and(|kind| kind != "unknown"))
 }
 
 /// Refuses a run whose programs are not on the machine, before anything is changed.

@@ -89,7 +89,7 @@ impl Report {
 }
 
 impl Change {
-    fn to_json(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         let mut json = json!({"kind": self.kind, "path": self.path, "action": self.action});
         if let Some(sha256) = &self.sha256 {
             json["sha256"] = json!(sha256);

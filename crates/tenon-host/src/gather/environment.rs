@@ -43,6 +43,14 @@ impl Environment {
         self
     }
 
+    /// Bounds the attempts of AWS calls, as `AWS_MAX_ATTEMPTS` does.
+    pub fn with_attempts(mut self, attempts: Option<u32>) -> Self {
+        if let Some(attempts) = attempts {
+            self.0.insert("AWS_MAX_ATTEMPTS".into(), attempts.to_string());
+        }
+        self
+    }
+
     /// The value of a variable; None when it is unset or empty.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())

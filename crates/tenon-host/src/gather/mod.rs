@@ -21,7 +21,7 @@ mod files;
 pub mod imds;
 pub mod machine;
 pub mod resolve;
-mod signature;
+pub(crate) mod signature;
 
 use tenon_core::config::Config;
 use tenon_core::facts::{Facts, Instance, SCHEMA};

@@ -3,6 +3,10 @@
 
 use tenon_core::config::cache::{self, Cached};
 
+use tenon_core::plan::hash_public;
+
+use super::{Job, Prepared};
+use crate::apply::{self, Lock};
 use crate::root::Root;
 
 /// No cache comes near this size.
@@ -17,4 +21,17 @@ pub(super) fn read(root: &Root, path: Option<&str>) -> Option<Cached> {
         Err(error) => Err(error.to_string()),
     };
     decoded.inspect_err(|why| tracing::warn!(path, why, "config cache ignored")).ok()
+}
+
+impl Job<'_> {
+    /// Saves config and facts for the phases after this one. A cache that cannot be saved costs
+    /// time later, so it is a warning.
+    pub fn save_cache(&self, lock: &Lock, prepared: &Prepared) {
+        let Some(path) = self.order.cache.as_deref() else { return };
+        let hash = hash_public(&prepared.plan);
+        let text = cache::encode(&prepared.loaded.config, &prepared.facts, &hash);
+        if let Err(problem) = apply::store(self.root, lock, path, 0o600, text.as_bytes()) {
+            tracing::warn!(path, why = %problem, "config cache not saved");
+        }
+    }
 }

@@ -5,13 +5,14 @@
 
 mod cache;
 mod discover;
+mod legacy;
 
 use std::time::Duration;
 
 use tenon_core::codes;
 use tenon_core::config::cache::Cached;
-use tenon_core::config::{self, AwsApi, Config, Loaded};
-use tenon_core::facts::{Facts, Instance};
+use tenon_core::config::{self, AwsApi, Config, Loaded, SourceRead};
+use tenon_core::facts::{DescribedCluster, Facts, Instance};
 use tenon_core::plan::{self, Plan};
 use tenon_core::problem::{Finding, Problem};
 
@@ -36,6 +37,8 @@ pub struct Order {
     pub imds_timeout: Duration,
     /// Overrides `spec.aws.api`.
     pub aws_api: Option<AwsApi>,
+    /// Upper bound on attempts of each AWS call.
+    pub api_attempts: Option<u32>,
     pub file_mode_compat: bool,
     pub daemons: Option<Vec<String>>,
 }
@@ -60,6 +63,10 @@ pub struct Job<'a> {
     imds: Option<Imds>,
     instance: Option<Instance>,
     cached: Option<Cached>,
+    /// A source that is here already, in place of those of the order.
+    given: Option<SourceRead>,
+    /// What went wrong on the way but does not stop the run.
+    warnings: Vec<Finding>,
     pub timeline: Timeline,
 }
 
@@ -69,8 +76,8 @@ pub struct Prepared {
     pub loaded: Loaded,
     pub facts: Facts,
     pub plan: Plan,
-    /// The merged config differs from the cached one, or there is no cache: the config phase
-    /// must run, asked for or not.
+    /// The merged config differs from the cached one: the config phase must run, asked for or
+    /// not.
     pub config_is_new: bool,
 }
 
@@ -83,17 +90,22 @@ impl Prepared {
 
 impl<'a> Job<'a> {
     pub fn new(root: &'a Root, order: Order) -> Self {
-        Job { root, order, imds: None, instance: None, cached: None, timeline: Timeline::begin() }
+        Job {
+            root,
+            order,
+            imds: None,
+            instance: None,
+            cached: None,
+            given: None,
+            warnings: Vec::new(),
+            timeline: Timeline::begin(),
+        }
     }
 
     /// Reads the sources and gives the merged, checked config.
     pub fn config(&mut self) -> Result<Loaded, Refusal> {
         self.cached = cache::read(self.root, self.order.cache.as_deref());
-        let uris = self.order.sources.clone();
-        let mut user_data = || self.first_round(true);
-        let mut inputs =
-            sources::Inputs { user_data: &mut user_data, stdin: &mut std::io::stdin().lock() };
-        let Sources { list, findings } = sources::read(&uris, &mut inputs)?;
+        let Sources { list, findings } = self.sources()?;
         let options = config::Options { cached: self.cached.as_ref(), partial: false };
         let mut loaded = self
             .timeline
@@ -109,6 +121,33 @@ impl<'a> Job<'a> {
             self.order.environment = self.order.environment.clone().overlay(variables);
         }
         Ok(loaded)
+    }
+
+    fn sources(&mut self) -> Result<Sources, Problem> {
+        if let Some(given) = self.given.take() {
+            return Ok(Sources { list: vec![given], findings: Vec::new() });
+        }
+        let uris = self.order.sources.clone();
+        let mut user_data = || self.first_round(true);
+        let mut inputs =
+            sources::Inputs { user_data: &mut user_data, stdin: &mut std::io::stdin().lock() };
+        sources::read(&uris, &mut inputs)
+    }
+
+    /// The proxy of the config, as variables for hooks.
+    pub fn hook_environment(&self, config: &Config) -> Vec<(String, String)> {
+        let Some(proxy) = &config.instance.proxy else { return Vec::new() };
+        let no_proxy = (!proxy.no_proxy.is_empty()).then(|| proxy.no_proxy.join(","));
+        let values = [
+            ("HTTP_PROXY", proxy.http.as_ref().map(|url| url.expose().to_owned())),
+            ("HTTPS_PROXY", proxy.https.as_ref().map(|url| url.expose().to_owned())),
+            ("NO_PROXY", no_proxy),
+        ];
+        let both = |(name, value): (&str, Option<String>)| {
+            let value = value?;
+            Some([(name.to_owned(), value.clone()), (name.to_lowercase(), value)])
+        };
+        values.into_iter().filter_map(both).flatten().collect()
     }
 
     /// The instance's identity, asking the metadata service if nobody did yet. None under
@@ -130,7 +169,7 @@ impl<'a> Job<'a> {
             daemons: self.order.daemons.clone(),
             config_hash: loaded.config_hash(),
         };
-        let plan = self
+        let mut plan = self
             .timeline
             .span("plan", || plan::build(&loaded.config, &facts, &options))
             .map_err(|mut findings| {
@@ -138,6 +177,7 @@ impl<'a> Job<'a> {
                 all.append(&mut findings);
                 Refusal::Findings { findings: all, lenient: loaded.lenient }
             })?;
+        plan.findings.append(&mut self.warnings);
         let config_is_new = self.cached.is_some() && !known;
         Ok(Prepared { loaded, facts, plan, config_is_new })
     }
@@ -152,18 +192,20 @@ impl<'a> Job<'a> {
         }
         self.first_round(false)?;
         let mut instance = self.instance.clone().unwrap_or_default();
-        let wants = Wants::of(config);
+        let described = self.describe_cluster(config, &instance)?;
+        let wants = wants(config, described.as_ref());
         if let Some(imds) = &mut self.imds {
-            self.timeline
-                .span("metadata again", || imds.second_round(&mut instance, wants.metadata))?;
+            let rounds = || imds.second_round(&mut instance, wants.metadata);
+            self.timeline.span("metadata again", rounds)?;
             self.timeline.note(format!("{} requests in all", imds.requests()));
         }
-        let environment = &self.order.environment;
-        let root = self.root;
-        let mut facts =
-            self.timeline.span("machine", || gather::facts(root, instance, wants, environment))?;
+        self.enrich(config, &mut instance);
+        let (root, environment) = (self.root, &self.order.environment);
+        let machine = || gather::facts(root, instance, wants, environment);
+        let mut facts = self.timeline.span("machine", machine)?;
+        facts.cluster = described;
         facts.last_run = apply::load_record(self.root)?.map(|record| record.last_run());
-        self.discover(config, &mut facts)?;
+        self.pin_endpoint(config, &mut facts)?;
         Ok(facts)
     }
 
@@ -204,4 +246,11 @@ impl<'a> Job<'a> {
         self.imds = Some(imds);
         Ok(first.user_data)
     }
+}
+
+/// What must be gathered for this config; a described service range decides the family.
+fn wants(config: &Config, described: Option<&DescribedCluster>) -> Wants {
+    let mut config = config.clone();
+    config.cluster.cidr = config.cluster.cidr.or(described.map(|cluster| cluster.cidr));
+    Wants::of(&config)
 }

@@ -93,6 +93,7 @@ impl Stage {
             environment,
             imds_timeout: self.imds_timeout,
             aws_api: Some(tenon_core::config::AwsApi::Never),
+            api_attempts: None,
             file_mode_compat: self.file_mode_compat,
             daemons: None,
         }

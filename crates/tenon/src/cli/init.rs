@@ -14,7 +14,7 @@ use tenon_host::stop;
 
 use super::Global;
 use super::node_args::{self, NodeArgs};
-use crate::output::{self, Failure, Format, Outcome};
+use crate::output::{self, Format, Outcome};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -60,74 +60,97 @@ enum EditedName {
     Backup,
 }
 
-impl Args {
-    fn skips(&self, phase: PhaseName) -> bool {
-        self.skip.contains(&phase) || (phase == PhaseName::Run && self.no_start)
-    }
+/// What a run is to do besides its order.
+#[derive(Debug, Clone, Default)]
+pub struct Choices {
+    skip_config: bool,
+    skip_run: bool,
+    wait_lock: Duration,
+    options: apply::Options,
+}
 
-    fn apply_options(&self) -> apply::Options {
-        apply::Options {
-            edited: match self.edited {
-                EditedName::Overwrite => Edited::Overwrite,
-                EditedName::Keep => Edited::Keep,
-                EditedName::Backup => Edited::Backup,
+impl Args {
+    fn choices(&self) -> Choices {
+        let edited = match self.edited {
+            EditedName::Overwrite => Edited::Overwrite,
+            EditedName::Keep => Edited::Keep,
+            EditedName::Backup => Edited::Backup,
+        };
+        Choices {
+            skip_config: self.skip.contains(&PhaseName::Config),
+            skip_run: self.skip.contains(&PhaseName::Run) || self.no_start,
+            wait_lock: self.wait_lock.unwrap_or_default(),
+            options: apply::Options {
+                edited,
+                unplanned: self.node.unplanned(),
+                unit_timeout: self.unit_timeout,
+                sync_threads: self.fsync_threads.max(1),
+                ..apply::Options::default()
             },
-            unplanned: self.node.unplanned(),
-            unit_timeout: self.unit_timeout,
-            sync_threads: self.fsync_threads.max(1),
-            ..apply::Options::default()
         }
     }
 }
 
 pub fn run(args: &Args, global: &Global) -> Outcome {
     let root = node_args::open_root(global)?;
-    must_be_allowed(args, &root)?;
+    let choices = args.choices();
+    prepare_host(&choices, &root)?;
+    let job = Job::new(&root, args.node.order(global)?);
+    make_node(global, job, &root, &choices)
+}
+
+/// Checks that this process may do the work, and listens for a stop.
+pub fn prepare_host(choices: &Choices, root: &Root) -> Result<(), Problem> {
+    // Units and owners need root; a tree elsewhere can be prepared by anyone.
+    let tree_only = !root.is_host() && choices.skip_run;
+    if !tree_only && !rustix::process::geteuid().is_root() {
+        let problem = Problem::new(&codes::host::NOT_ROOT, "making a node needs root");
+        return Err(
+            problem.fix("run it as root, or use --root DIR with --skip run to prepare a tree")
+        );
+    }
     stop::listen().map_err(|error| {
         Problem::new(&codes::usage::BUG, "installing signal handlers").cause(error)
-    })?;
-    let lock = Lock::take(&root, args.wait_lock.unwrap_or_default())?;
-    let mut job = Job::new(&root, args.node.order(global)?);
+    })
+}
+
+/// The whole run, in the order of the contract.
+pub fn make_node(global: &Global, mut job: Job<'_>, root: &Root, choices: &Choices) -> Outcome {
+    let lock = Lock::take(root, choices.wait_lock)?;
     let loaded = job.config()?;
-    let options = args.apply_options();
+    let mut options = choices.options.clone();
+    options.hook_environment = job.hook_environment(&loaded.config);
     let mut report = Report::default();
-    if !args.skips(PhaseName::Config) && !loaded.config.hooks.pre_bootstrap.is_empty() {
+    if !choices.skip_config && !loaded.config.hooks.pre_bootstrap.is_empty() {
         let instance_id = job.instance_id()?;
         let hooks = &loaded.config.hooks.pre_bootstrap;
-        report.merge(apply::pre_bootstrap(&root, &lock, hooks, &instance_id, &options)?);
+        report.merge(apply::pre_bootstrap(root, &lock, hooks, &instance_id, &options)?);
     }
     let prepared = job.prepare(loaded)?;
     node_args::tell_warnings(&prepared);
-    if !args.skips(PhaseName::Config) || prepared.config_is_new {
-        report.merge(job.timeline.span("write files", || {
-            apply::config_phase(&root, &lock, &prepared.plan, &options)
-        })?);
+    if !choices.skip_config || prepared.config_is_new {
+        report.merge(
+            job.timeline.span("write files", || {
+                apply::config_phase(root, &lock, &prepared.plan, &options)
+            })?,
+        );
         job.save_cache(&lock, &prepared);
     }
-    if !args.skips(PhaseName::Run) {
-        report.merge(job.timeline.span("start daemons", || {
-            apply::run_phase(&root, &lock, &prepared.plan, &options)
-        })?);
+    if !choices.skip_run {
+        report.merge(
+            job.timeline.span("start daemons", || {
+                apply::run_phase(root, &lock, &prepared.plan, &options)
+            })?,
+        );
     }
     answer(global.output, &job, &prepared, &report)
-}
-
-/// Units and owners need root; a tree elsewhere can be prepared by anyone.
-fn must_be_allowed(args: &Args, root: &Root) -> Result<(), Failure> {
-    let alone = !root.is_host() && args.skips(PhaseName::Run);
-    if alone || rustix::process::geteuid().is_root() {
-        return Ok(());
-    }
-    let problem = Problem::new(&codes::host::NOT_ROOT, "`tenon init` needs root");
-    Err(problem.fix("run it as root, or use --root DIR with --skip run to prepare a tree").into())
 }
 
 fn answer(format: Format, job: &Job<'_>, prepared: &Prepared, report: &Report) -> Outcome {
     output::tell_findings(&report.warnings, true);
     if format == Format::Json {
         let mut json = report.to_json();
-        let findings: Vec<_> =
-            prepared.findings().map(|finding| finding.to_json(true)).collect();
+        let findings: Vec<_> = prepared.findings().map(|finding| finding.to_json(true)).collect();
         json["schema"] = json!("tenon.init/1");
         json["findings"] = json!(findings);
         json["node"] = json!(prepared.plan.summary);

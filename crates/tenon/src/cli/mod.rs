@@ -1,6 +1,11 @@
 //! The command line: one file per command, and the names under which this binary answers.
 
+mod bootstrap;
 mod completions;
+mod config;
+mod explain;
+mod facts;
+mod imds;
 mod init;
 mod max_pods;
 mod names;
@@ -9,6 +14,8 @@ mod plan;
 mod reference;
 mod rehearse;
 mod schema;
+mod sources;
+mod undo;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -52,23 +59,42 @@ pub struct Global {
     pub quiet: bool,
 }
 
+impl Global {
+    /// True for `--output json`.
+    pub fn json(&self) -> bool {
+        self.output == Format::Json
+    }
+}
+
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Make this machine a node: config, facts, plan, files, daemons
     Init(init::Args),
     /// Show what `init` would change, and why
     Plan(plan::Args),
+    /// Make a node from the arguments of the old bootstrap.sh
+    Bootstrap(bootstrap::Args),
     /// Run the whole job in a sandbox: no root, no cloud
     Rehearse(rehearse::Args),
+    /// Print the gathered facts as JSON, the file that --facts takes
+    Facts(facts::Args),
+    /// The instance metadata service, simulated
+    #[command(subcommand)]
+    Imds(imds::Command),
     /// Print a generated page of the reference
     #[command(hide = true)]
     Reference(reference::Args),
+    /// Check, print and convert the config of a node
+    Config(config::Args),
+    Explain(explain::Args),
     /// Say how many pods an instance type may run, and why
     MaxPods(max_pods::Args),
     /// Print the JSON Schema of an answer
     Schema(schema::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
+    /// Go back to the files of the previous generation
+    Undo(undo::Args),
     /// Write the manual pages into a directory
     Man(completions::ManArgs),
 }
@@ -78,11 +104,17 @@ impl Command {
         match self {
             Command::Init(args) => init::run(&args, global),
             Command::Plan(args) => plan::run(&args, global),
+            Command::Bootstrap(args) => bootstrap::run(&args, global),
             Command::Rehearse(args) => rehearse::run(&args, global),
+            Command::Facts(args) => facts::run(&args, global),
+            Command::Imds(command) => imds::run(&command),
             Command::Reference(args) => reference::run(&args),
+            Command::Config(args) => config::run(&args, global),
+            Command::Explain(args) => explain::run(&args, global),
             Command::MaxPods(args) => max_pods::run(&args, global),
             Command::Schema(args) => schema::run(&args),
             Command::Completions(args) => completions::run(&args),
+            Command::Undo(args) => undo::run(&args, global),
             Command::Man(args) => completions::man(&args, global),
         }
     }

@@ -64,6 +64,7 @@ impl NodeArgs {
             environment: Environment::of_process(),
             imds_timeout: self.imds_timeout,
             aws_api,
+            api_attempts: None,
             file_mode_compat: self.file_mode_compat,
             daemons: (!self.daemon.is_empty()).then_some(daemons),
         })

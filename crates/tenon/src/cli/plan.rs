@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 use tenon_core::plan::Plan;
 use tenon_core::plan::diff::{Changes, FileChange, Kind};
-use tenon_core::plan::digest::{self, Secrets};
+use tenon_core::plan::hash_public;
 use tenon_core::plan::step::{Action, Phase};
 use tenon_host::apply;
 use tenon_host::job::{Job, Prepared};
 
 use super::Global;
 use super::node_args::{self, NodeArgs};
-use crate::output::{self, Failure, Format, Outcome};
+use crate::output::{self, Failure, Outcome};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -36,15 +36,12 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
     let mut job = Job::new(&root, args.node.order(global)?);
     let loaded = job.config()?;
     let prepared = job.prepare(loaded)?;
-    let options = apply::Options {
-        unplanned: args.node.unplanned(),
-        ..apply::Options::default()
-    };
+    let options = apply::Options { unplanned: args.node.unplanned(), ..apply::Options::default() };
     let changes = apply::preview(&root, &prepared.plan, &options)?
         .map_err(|findings| Failure::Findings { findings, lenient: true })?;
-    match global.output {
-        Format::Json => output::answer_json(&to_json(args, &prepared, &changes))?,
-        Format::Text => {
+    match global.json() {
+        true => output::answer_json(&to_json(args, &prepared, &changes))?,
+        false => {
             node_args::tell_warnings(&prepared);
             output::answer(&text(args, &prepared.plan, &changes))?;
         }
@@ -70,7 +67,7 @@ pub fn head(plan: &Plan) -> String {
         summary.kubelet_version,
         summary.containerd_version,
         output::short_hash(&summary.config_hash),
-        output::short_hash(&digest::plan(plan, Secrets::Masked)),
+        output::short_hash(&hash_public(plan)),
     )
 }
 
@@ -106,7 +103,12 @@ pub fn file_line(file: &FileChange, width: usize) -> String {
         Kind::Create => '+',
         Kind::Change | Kind::Mode => '~',
     };
-    format!("  {mark} {:<width$}   {:04o}   {:>7} B\n", file.path, file.mode, thousands(file.body.len()))
+    format!(
+        "  {mark} {:<width$}   {:04o}   {:>7} B\n",
+        file.path,
+        file.mode,
+        thousands(file.body.len())
+    )
 }
 
 /// Disks, programs and hooks: what they do to the machine is known only there.
@@ -168,14 +170,14 @@ fn to_json(args: &Args, prepared: &Prepared, changes: &Changes) -> Value {
             "because": [file.because],
         })
     });
-    let removals = changes.removals.iter().map(|removal| {
-        json!({"path": removal.path, "action": "remove", "because": [removal.because]})
-    });
+    let removals = changes.removals.iter().map(
+        |removal| json!({"path": removal.path, "action": "remove", "because": [removal.because]}),
+    );
     let units = changes.units.iter().map(|unit| json!({"unit": unit.unit, "because": unit.stale}));
     json!({
         "schema": "tenon.plan/1",
         "configHash": plan.summary.config_hash,
-        "planHash": digest::plan(plan, Secrets::Masked),
+        "planHash": hash_public(plan),
         "node": plan.summary,
         "facts": prepared.facts,
         "steps": plan.steps.iter().map(|step| step.to_json(args.show_secrets)).collect::<Vec<_>>(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tenon_core::codes;
-use tenon_core::max_pods::instances;
+use tenon_core::max_pods::{self, AcceleratorKind};
 use tenon_core::problem::Problem;
 use tenon_host::rehearsal::drill::{self, Verdict};
 use tenon_host::rehearsal::{Act, SAMPLE, Stage};
@@ -98,12 +98,12 @@ fn stage(args: &Args, directory: &Path) -> Result<Stage, Failure> {
     let user_data = match &args.config {
         None => SAMPLE.as_bytes().to_vec(),
         Some(path) => std::fs::read(path).map_err(|error| {
-            Problem::new(&codes::host::FILE_READ, format!("reading {}", path.display())).cause(error)
+            Problem::new(&codes::host::FILE_READ, format!("reading {}", path.display()))
+                .cause(error)
         })?,
     };
-    let mut profile = Profile::new(&args.instance_type)
-        .in_region(&args.region)
-        .with_user_data(user_data);
+    let mut profile =
+        Profile::new(&args.instance_type).in_region(&args.region).with_user_data(user_data);
     if args.ipv6 {
         profile = profile.with_ipv6();
     }
@@ -119,7 +119,7 @@ fn stage(args: &Args, directory: &Path) -> Result<Stage, Failure> {
 
 /// A machine of the size that the table has for the type; a small one for an unknown type.
 fn machine(args: &Args, profile: &Profile) -> MachineProfile {
-    let known = instances::find(&args.instance_type);
+    let known = max_pods::find(&args.instance_type);
     MachineProfile {
         cpus: known.as_ref().map_or(2, |row| row.vcpu),
         memory_mib: known.as_ref().map_or(8192, |row| row.memory_mib),
@@ -127,7 +127,9 @@ fn machine(args: &Args, profile: &Profile) -> MachineProfile {
         containerd_version: args.containerd.clone(),
         hostname: profile.hostname.clone(),
         mac: profile.mac.clone(),
-        nvidia: known.is_some_and(|row| row.has_gpu()),
+        nvidia: known.is_some_and(|row| {
+            row.accelerators().any(|device| device.kind == AcceleratorKind::Nvidia)
+        }),
     }
 }
 
@@ -188,7 +190,8 @@ fn timeline(act: &Act) -> String {
     let total = act.timeline.total().as_micros().max(1);
     let mut text = format!("\ntimeline, {:.1} ms\n", total as f64 / 1000.0);
     for span in act.timeline.spans() {
-        let column = |time: Duration| usize::try_from(time.as_micros() * WIDTH / total).unwrap_or(0);
+        let column =
+            |time: Duration| usize::try_from(time.as_micros() * WIDTH / total).unwrap_or(0);
         let (start, length) = (column(span.begin), column(span.length).max(1));
         let bar = format!("{}{}", " ".repeat(start), "#".repeat(length));
         let ms = span.length.as_micros() as f64 / 1000.0;

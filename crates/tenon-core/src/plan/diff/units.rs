@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::{Changes, Observed, Scene};
-use crate::plan::digest::{Hash, sha256};
+use crate::plan::digest::{Fields, sha256};
 use crate::plan::record::UnitMark;
 use crate::plan::step::{Action, Step, Unit, UnitVerb};
 
@@ -66,11 +66,11 @@ pub fn is_input(inputs: &[String], path: &str) -> bool {
 
 fn need(scene: &Scene<'_>, unit: &Unit, after: &After<'_>) -> UnitNeed {
     let inputs: Vec<_> = after.iter().filter(|(path, _)| is_input(&unit.inputs, path)).collect();
-    let mut hash = Hash::new();
+    let mut fields = Fields::default();
     for (path, sha256) in &inputs {
-        hash.field(path).field(sha256);
+        fields.add(path).add(sha256);
     }
-    let input_hash = hash.hex();
+    let input_hash = fields.hash();
     let times = inputs.iter().filter_map(|(path, _)| match scene.tree.get(**path) {
         Some(Observed::File(held)) => Some(held.modified_us),
         _ => None,

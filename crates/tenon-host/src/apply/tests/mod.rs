@@ -19,6 +19,9 @@ use tenon_core::plan::step::{self, Action, Block, FileBody, Removal, Step, Summa
 use super::phase::Work;
 use super::*;
 
+/// A program that another test starts holds our lock for the instant between fork and exec.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
 /// A root that looks like a small machine.
 pub(super) fn machine() -> TempDir {
     // Memory where there is some: these tests sync thousands of files.
@@ -79,7 +82,7 @@ pub(super) fn run_with(
     probe: Probe<'_>,
 ) -> Result<Report, Problem> {
     let root = Root::open(dir).unwrap();
-    let _lock = Lock::take(&root, Duration::ZERO)?;
+    let _lock = Lock::take(&root, PATIENCE)?;
     let mut work = Work::start(&root, plan, options, probe)?;
     work.config()?;
     work.finish()
@@ -229,7 +232,7 @@ fn undo_brings_the_previous_generation_back_and_forth() {
     let second = tree(dir.path());
     let root = Root::open(dir.path()).unwrap();
     let go_back = || {
-        let lock = Lock::take(&root, Duration::ZERO).unwrap();
+        let lock = Lock::take(&root, PATIENCE).unwrap();
         undo(&root, &lock, &plan_undo(&root).unwrap(), &Options::default()).unwrap();
     };
     // /run belongs to the boot, not to a generation; the state directory counts on.

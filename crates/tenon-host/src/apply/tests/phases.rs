@@ -44,7 +44,7 @@ fn plan(version: &str) -> Plan {
 
 fn both(dir: &Path, plan: &Plan) -> Result<Report, Problem> {
     let root = Root::open(dir).unwrap();
-    let lock = Lock::take(&root, Duration::ZERO)?;
+    let lock = Lock::take(&root, PATIENCE)?;
     let options = Options::default();
     let mut report = config_phase(&root, &lock, plan, &options)?;
     report.merge(run_phase(&root, &lock, plan, &options)?);
@@ -101,7 +101,7 @@ fn a_run_killed_between_its_files_and_its_units_still_restarts() {
     changed.steps[3] = file("/etc/eks/kubelet/environment", 0o600, "other\n");
     let root = Root::open(dir.path()).unwrap();
     // The config phase alone: every file is new, no unit was touched.
-    let lock = Lock::take(&root, Duration::ZERO).unwrap();
+    let lock = Lock::take(&root, PATIENCE).unwrap();
     config_phase(&root, &lock, &changed, &Options::default()).unwrap();
     assert_eq!(fake.log().len(), 4);
     let report = run_phase(&root, &lock, &changed, &Options::default()).unwrap();
@@ -113,7 +113,7 @@ fn a_run_killed_between_its_files_and_its_units_still_restarts() {
 fn row_98_a_config_phase_without_a_manager_opens_no_connection() {
     let dir = machine();
     let root = Root::open(dir.path()).unwrap();
-    let lock = Lock::take(&root, Duration::ZERO).unwrap();
+    let lock = Lock::take(&root, PATIENCE).unwrap();
     assert!(config_phase(&root, &lock, &plan("1"), &Options::default()).unwrap().changed());
     // Row 77: the run phase needs one and says so.
     let problem = run_phase(&root, &lock, &plan("1"), &Options::default()).unwrap_err();
@@ -160,7 +160,7 @@ fn programs_and_hooks_leave_their_traces_and_run_once() {
     assert_eq!(fs::read_to_string(&count).unwrap(), "x\nx\n");
     // A hook before everything else is stamped even though no plan exists yet.
     let root = Root::open(dir.path()).unwrap();
-    let lock = Lock::take(&root, Duration::ZERO).unwrap();
+    let lock = Lock::take(&root, PATIENCE).unwrap();
     let mut early = hook;
     early.name = "early".into();
     for changed in [true, false] {

@@ -135,7 +135,7 @@ const DOCUMENT: &str = "dynamic/instance-identity/document";
 const MAC: &str = "meta-data/mac";
 const LOCAL_IPV4: &str = "meta-data/local-ipv4";
 const LOCAL_HOSTNAME: &str = "meta-data/local-hostname";
-const USER_DATA: &str = "user-data";
+pub const USER_DATA: &str = "user-data";
 const SERVICES_DOMAIN: &str = "meta-data/services/domain";
 
 impl Imds {
