@@ -13,7 +13,7 @@
 
 mod explain;
 mod formula;
-mod instances;
+pub mod instances;
 mod list;
 mod names;
 mod question;

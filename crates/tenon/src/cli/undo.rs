@@ -80,7 +80,7 @@ fn answer(undo: &Undo, format: Format) -> Outcome {
                 "restart": undo.units,
             }))
         }
-        Format::Text => {
+        _ => {
             let mut text = format!("{} files restored\n", undo.changes.len());
             if !undo.units.is_empty() {
                 let units = undo.units.join(" ");
