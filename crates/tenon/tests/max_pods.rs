@@ -3,11 +3,16 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tenon_core::max_pods::Table;
+use tenon_host::simulator::Simulator;
+use tenon_host::simulator::faults::Faults;
+use tenon_host::simulator::profile::Profile;
 
 fn tenon(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_tenon"))
@@ -358,4 +363,70 @@ fn plan_and_max_pods_agree_on_a_hundred_configurations() {
         answered += u32::from(pods.is_some());
     }
     assert!(answered > 50, "{answered} of 100 had an answer");
+}
+
+#[test]
+fn this_machine_is_asked_through_its_metadata() {
+    let simulator = Simulator::start(&Profile::new("m5.xlarge"), Faults::default()).unwrap();
+    for flag in ["--from-imds", "--instance-type-from-imds"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_tenon"))
+            .args(["max-pods", flag])
+            .env("AWS_EC2_METADATA_SERVICE_ENDPOINT", simulator.endpoint())
+            .output()
+            .unwrap();
+        assert_eq!((code(&output), stdout(&output)), (0, "58\n"), "{}", stderr(&output));
+    }
+}
+
+/// EC2 with one answer: a type with 4 interfaces of 15 addresses.
+fn serve_one_type(listener: &TcpListener) -> String {
+    const ANSWER: &str = "<DescribeInstanceTypesResponse><instanceTypeSet><item>\
+        <instanceType>x9.large</instanceType><vCpuInfo><defaultVCpus>4</defaultVCpus></vCpuInfo>\
+        <networkInfo><defaultNetworkCardIndex>0</defaultNetworkCardIndex>\
+        <ipv4AddressesPerInterface>15</ipv4AddressesPerInterface><networkCards><item>\
+        <networkCardIndex>0</networkCardIndex><maximumNetworkInterfaces>4</maximumNetworkInterfaces>\
+        </item></networkCards></networkInfo></item></instanceTypeSet></DescribeInstanceTypesResponse>";
+    let (mut stream, _) = listener.accept().unwrap();
+    let mut request = String::new();
+    let mut buffer = [0; 4096];
+    while !request.contains("InstanceType.1=x9.large") {
+        let count = stream.read(&mut buffer).unwrap();
+        assert_ne!(count, 0, "the request ended early: {request}");
+        request.push_str(&String::from_utf8_lossy(&buffer[..count]));
+    }
+    let length = ANSWER.len();
+    let head = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
+    stream.write_all((head + ANSWER).as_bytes()).unwrap();
+    request
+}
+
+#[test]
+fn ec2_is_asked_only_when_allowed() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let ask = |when: &str| {
+        Command::new(env!("CARGO_BIN_EXE_tenon"))
+            .args(["max-pods", "x9.large", "--aws-api", when, "--output", "json"])
+            .env("AWS_ENDPOINT_URL_EC2", &endpoint)
+            .env("AWS_ACCESS_KEY_ID", "key")
+            .env("AWS_SECRET_ACCESS_KEY", "secret")
+            .env("AWS_REGION", "eu-west-1")
+            .env("AWS_MAX_ATTEMPTS", "1")
+            .output()
+            .unwrap()
+    };
+    // Nobody accepts here, so a call would not end well.
+    assert_eq!(code(&ask("never")), 3);
+    let (request, output) = std::thread::scope(|scope| {
+        let server = scope.spawn(|| serve_one_type(&listener));
+        let output = ask("ifNeeded");
+        (server.join().unwrap(), output)
+    });
+    let answer: Value = serde_json::from_str(stdout(&output)).unwrap();
+    assert_eq!((&answer["pods"], &answer["source"]["kind"]), (&json!(58), &json!("ec2")));
+    assert!(request.contains("/eu-west-1/ec2/aws4_request"), "{request}");
+    drop(listener);
+    let output = ask("ifNeeded");
+    assert_eq!(code(&output), 3, "{}", stderr(&output));
+    assert!(stderr(&output).starts_with("warning TN10"), "{}", stderr(&output));
 }

@@ -15,7 +15,7 @@ use super::args::{Args, AwsApiArg};
 use super::usage;
 use crate::cli::Global;
 use crate::cli::node_args::{self, NodeArgs};
-use crate::output::Failure;
+use crate::output::{self, Failure};
 
 /// A machine does not wait long for an answer that a person asked for.
 const METADATA_PATIENCE: Duration = Duration::from_secs(10);
@@ -83,15 +83,23 @@ fn planned(config: &str, global: &Global) -> Result<Asked, Failure> {
     Ok(of_facts(question, prepared.facts))
 }
 
-/// What EC2 says about a type that no table knows, if the user lets us ask.
+/// What EC2 says about a type that no table knows, if the user lets us ask. A call that goes
+/// wrong is told, and the type stays unknown.
 pub(super) fn ask_ec2(
     args: &Args,
     name: &str,
     instance: Option<&Instance>,
-) -> Result<Option<InstanceLimits>, Problem> {
+) -> Option<InstanceLimits> {
     if args.aws_api == AwsApiArg::Never {
-        return Ok(None);
+        return None;
     }
+    describe(name, instance).unwrap_or_else(|problem| {
+        output::tell(&problem.render("warning"));
+        None
+    })
+}
+
+fn describe(name: &str, instance: Option<&Instance>) -> Result<Option<InstanceLimits>, Problem> {
     let environment = Environment::of_process();
     let region = environment.first(&["AWS_REGION", "AWS_DEFAULT_REGION"]).unwrap_or("us-east-1");
     let desk = Instance { region: region.to_owned(), ..Instance::default() };

@@ -53,7 +53,7 @@ fn answer_for_machine<'a>(
     let instance = &asked.instance;
     let mut subject = Subject::find(&instance.instance_type, tables, instance.limits);
     if let Subject::Unknown(name) = subject
-        && let Some(limits) = machine::ask_ec2(args, name, Some(instance))?
+        && let Some(limits) = machine::ask_ec2(args, name, Some(instance))
     {
         subject = Subject::Known(Limits::bare(name, limits, "ec2"));
     }
@@ -74,7 +74,7 @@ fn answers<'a>(
     for name in names {
         let mut subject = Subject::find(name, tables, None);
         if let Subject::Unknown(name) = subject
-            && let Some(limits) = machine::ask_ec2(args, name, None)?
+            && let Some(limits) = machine::ask_ec2(args, name, None)
         {
             subject = Subject::Known(Limits::bare(name, limits, "ec2"));
         }
