@@ -11,6 +11,11 @@ use tenon_core::max_pods::{
 use crate::output::Format;
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tenon max-pods m5.large
+  tenon max-pods m5.large --prefix-delegation --explain
+  tenon max-pods '{c,m}7g.*' --sort pods --output csv
+  tenon max-pods --config node.yaml --facts facts.json")]
 pub struct Args {
     /// Instance types or patterns: m5.large, 'm7i.*', '{c,m}7g.large'
     #[arg(value_name = "TYPE")]
