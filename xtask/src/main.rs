@@ -5,6 +5,7 @@ mod bench;
 mod bless;
 mod deps;
 mod e2e;
+mod go;
 mod instances;
 mod kubelet_tables;
 
