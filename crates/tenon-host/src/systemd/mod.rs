@@ -7,6 +7,7 @@
 
 #[cfg(test)]
 pub(crate) mod fake;
+mod private;
 mod unit;
 
 use std::future::poll_fn;
@@ -145,11 +146,10 @@ impl Manager {
     }
 
     async fn run_job(&self, verb: Verb, unit: &str) -> zbus::Result<String> {
-        let rule = MatchRule::builder()
-            .msg_type(Type::Signal)
-            .interface(MANAGER)
-            .member("JobRemoved")
-            .build()?;
+        let rule =
+            MatchRule::builder().msg_type(Type::Signal).interface(MANAGER).member("JobRemoved");
+        // On a bus anyone can send a signal; on the private socket there is only systemd.
+        let rule = if self.bus { rule.sender(NAME) } else { rule }.build()?;
         let mut removed = MessageStream::for_match_rule(rule, &self.connection, None).await?;
         self.send("Subscribe", &()).await?;
         let reply = self.send(verb.method(), &(unit, "replace")).await?;
@@ -197,10 +197,11 @@ impl Manager {
 }
 
 fn open(root: &Root, path: &str, bus: bool) -> zbus::Result<Connection> {
-    let stream = UnixStream::connect(root.join(path)).map_err(zbus::Error::from)?;
-    let builder = Builder::unix_stream(stream).method_timeout(CALL_TIMEOUT);
+    let path = root.join(path);
+    let stream = if bus { UnixStream::connect(path) } else { private::connect(&path) };
+    let builder = Builder::unix_stream(stream.map_err(zbus::Error::from)?);
     let builder = if bus { builder } else { builder.p2p() };
-    block_on(builder.build())
+    block_on(builder.method_timeout(CALL_TIMEOUT).build())
 }
 
 /// The problem of a call that the manager did not carry out.
