@@ -86,6 +86,12 @@ super::pages! {
     STATE_OTHER_MACHINE = "TN12004" "state-other-machine",
         why: "the recorded state was made on another instance and came here with the image",
         fix: "run `tenon init` first";
+    NO_LOOPBACK = "TN06011" "no-loopback",
+        why: "a rehearsal needs one port on 127.0.0.1 for its own metadata service",
+        fix: "run it where programs may listen on loopback";
+    NOT_ROOT = "TN06010" "not-root",
+        why: "units, owners and directories of the system can only be changed by root",
+        fix: "run the command as root";
     PROGRAM_FAILED = "TN06001" "program-failed",
         why: "a program of the machine did not do its part",
         fix: "run the command by hand to see more; its last words are below";

@@ -170,8 +170,10 @@ fn kubelet(reader: &mut Reader<'_>, node: &Node, path: &str) {
     for issue in kubelet_table::check_config(map, None) {
         let found = issue.path.iter().try_fold(node, |node, key| step(node, key));
         let place = found.map_or(node.origin, |found| found.origin);
-        let fault =
-            Fault::tolerated(&pages::UNKNOWN_KUBELET_FIELD, format!("is wrong: {}", issue.message));
+        let fault = Fault::tolerated(
+            &pages::UNKNOWN_KUBELET_FIELD,
+            format!("is refused by the kubelet: {}", issue.message),
+        );
         let fault = match issue.suggestion {
             Some(name) => fault.fix(format!("did you mean `{name}`?")),
             None => fault,

@@ -8,6 +8,7 @@ use super::node::{Data, Document, Node};
 use super::schema::{Field, Kind, Merge};
 use crate::codes::config as pages;
 use crate::decode::snippet;
+use crate::plan::toml_text;
 use crate::problem::{Finding, Problem};
 
 /// Merges the patches of the documents, in order. Findings are those that only two documents
@@ -72,7 +73,7 @@ impl Merger<'_> {
             Merge::Keys => Some(by_key(base, patch)),
             Merge::KeysNonEmpty => Some(by_key_non_empty(base, patch)),
             Merge::Deep => Some(deep(base, patch)),
-            Merge::Toml => toml_text(base, patch),
+            Merge::Toml => merge_toml(base, patch),
             Merge::Identity(keys) => Some(by_identity(base, patch, keys)),
         }
     }
@@ -179,7 +180,7 @@ fn deep(base: Option<Node>, patch: Node) -> Node {
 }
 
 /// Text given once stays as it was written; two texts are merged as tables.
-fn toml_text(base: Option<Node>, patch: Node) -> Option<Node> {
+fn merge_toml(base: Option<Node>, patch: Node) -> Option<Node> {
     let text = patch.text().unwrap_or_default();
     if text.is_empty() {
         return base;
@@ -191,26 +192,8 @@ fn toml_text(base: Option<Node>, patch: Node) -> Option<Node> {
     else {
         return Some(patch);
     };
-    merge_tables(&mut below, above);
-    Some(Node::new(Data::Text(write_toml(&below)), patch.origin))
-}
-
-/// Lays one TOML table over another: tables merge, anything else replaces.
-pub fn merge_tables(below: &mut toml::Table, above: toml::Table) {
-    for (key, value) in above {
-        match (below.get_mut(&key), value) {
-            (Some(toml::Value::Table(below)), toml::Value::Table(above)) => {
-                merge_tables(below, above);
-            }
-            (_, value) => {
-                below.insert(key, value);
-            }
-        }
-    }
-}
-
-fn write_toml(table: &toml::Table) -> String {
-    table.to_string()
+    toml_text::merge_over(&mut below, above);
+    Some(Node::new(Data::Text(toml_text::canonical(&below)), patch.origin))
 }
 
 fn by_identity(base: Option<Node>, patch: Node, keys: &[&str]) -> Node {

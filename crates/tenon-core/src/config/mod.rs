@@ -39,7 +39,6 @@ pub mod schema;
 pub use chain::{Loaded, Options, SourceRead, load};
 pub use dump::{Dumped, dump, dump_best, full_hash, public_hash};
 pub use json_schema::json_schema;
-pub use merge::merge_tables;
 pub use schema::Kind;
 
 use std::collections::BTreeMap;

@@ -163,3 +163,6 @@ fn take(part: Part, decoded: &mut Decoded) {
     }
     decoded.parts.push(part);
 }
+
+#[cfg(test)]
+mod tests;

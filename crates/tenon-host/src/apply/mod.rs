@@ -11,6 +11,7 @@
 //! programs     mdadm, mkfs and the like
 //! bind         a directory moved onto another file system; copy_tree copies its content
 //! hooks        the user's own programs
+//! store        one file outside the plan
 //! undo         back to the previous generation
 //! ```
 //!
@@ -28,6 +29,7 @@ mod preflight;
 mod programs;
 mod record;
 mod report;
+mod store;
 mod undo;
 mod units;
 
@@ -46,6 +48,7 @@ pub use lock::Lock;
 pub use phase::{config_phase, pre_bootstrap, run_phase};
 pub use record::load as load_record;
 pub use report::{Change, Report};
+pub use store::store;
 pub use undo::{Undo, plan_undo, undo};
 
 /// Choices of the command line about how a plan is made true.

@@ -100,7 +100,7 @@ fn fault_79_104_everything_missing_is_reported_at_once() {
     facts.machine.swap_enabled = true;
     facts.machine.cgroup_version = 1;
     facts.machine.kubelet_version = "v1.35.0".into();
-    let expected = ["fips-off", "no-credential-provider", "swap-on", "cgroup-v1"];
+    let expected = ["fips-off", "credential-provider-missing", "swap-on", "cgroup-v1"];
     assert_eq!(refused(&config, &facts), expected);
     for finding in build(&config, &facts, &Options::default()).unwrap_err() {
         assert_eq!(finding.problem.exit(), 6);

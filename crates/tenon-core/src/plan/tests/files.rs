@@ -98,19 +98,6 @@ fn an_explicit_variable_beats_the_proxy_block() {
 }
 
 #[test]
-fn a_proxy_by_hand_must_spare_the_metadata_service() {
-    let found = |no_proxy: &str| {
-        let plan = with(|config, _| {
-            let variables = map(&[("HTTPS_PROXY", "http://p:1"), ("NO_PROXY", no_proxy)]);
-            config.instance.environment.insert("default".into(), variables);
-        });
-        slugs(&plan)
-    };
-    assert_eq!(found("169.254.169.254"), ["metadata-proxied"]);
-    assert_eq!(found("169.254.169.254, fd00:ec2::254"), Vec::<&str>::new());
-}
-
-#[test]
 fn outposts_bootstraps_and_pins_the_endpoint() {
     let plan = with(|config, facts| {
         config.cluster.id = "ID-1".into();
@@ -141,7 +128,7 @@ fn outposts_bootstraps_and_pins_the_endpoint() {
 #[test]
 fn fault_105_the_block_is_kept_when_dns_is_down() {
     let plan = with(|config, _| config.cluster.outpost = outpost(Authenticator::Aws));
-    assert_eq!(slugs(&plan), ["endpoint-unresolved"]);
+    assert_eq!(slugs(&plan), ["endpoint-not-pinned"]);
     assert!(!plan.steps.iter().any(|step| matches!(step.action, Action::Block(_))));
 }
 
@@ -237,11 +224,14 @@ fn resolver_settings_are_lines() {
 fn compat_restores_the_old_modes() {
     let mut config = fixture::config();
     config.instance.environment.insert("default".into(), map(&[("A", "b")]));
+    config.instance.proxy =
+        Some(Proxy { http: Some(Secret::new("http://p:1")), ..Proxy::default() });
     let options = Options { file_mode_compat: true, ..Options::default() };
     let plan = build(&config, &fixture::facts(), &options).unwrap();
     for step in &plan.steps {
         if let Action::File(file) = &step.action {
-            assert_eq!(file.mode, 0o644, "{}", file.path);
+            let mode = if file.path == "/etc/eks/proxy.env" { 0o600 } else { 0o644 };
+            assert_eq!(file.mode, mode, "{}", file.path);
         }
     }
 }

@@ -134,11 +134,13 @@ fn owned_flags_stand_in_order_and_users_last() {
 }
 
 #[test]
-fn a_repeated_flag_is_a_warning_unless_it_adds_up() {
+fn a_repeated_flag_is_explained_unless_it_adds_up() {
     let plan = at_version("v1.34.1", |config, _| {
         config.kubelet.flags = vec![flag("--node-ip=10.0.0.9 --node-labels=x=y", true)];
     });
-    assert_eq!(slugs(&plan), ["owned-flag"]);
+    let told: Vec<&str> =
+        plan.reasons["kubeletFlags"].iter().map(|reason| reason.text.as_str()).collect();
+    assert_eq!(told, ["--node-ip: the config's flag wins over 10.0.0.1"]);
 }
 
 #[test]
