@@ -336,6 +336,7 @@ impl<'a> Work<'a> {
             directories: changes.directories.clone(),
             files: changes.files.clone(),
             removals: changes.removals.iter().map(|removal| removal.path.clone()).collect(),
+            saved_first: false,
         };
         let root = self.directories.root();
         let removed: Vec<_> = changes
@@ -355,6 +356,7 @@ impl<'a> Work<'a> {
             batch.directories.sort_by(|a, b| a.path.cmp(&b.path));
             batch.directories.dedup_by(|a, b| a.path == b.path);
             batch.files.insert(0, generation);
+            batch.saved_first = true;
             batch.removals.extend(expired);
         }
         self.write_batch(&batch)
