@@ -189,3 +189,31 @@ fn a_link_is_made_changed_and_removed_by_the_same_protocol() {
     run(dir.path(), &plan_of(vec![])).unwrap();
     assert!(fs::symlink_metadata(&at).is_err());
 }
+
+#[test]
+fn hooks_between_a_killed_run_and_its_cure_do_not_hide_what_was_saved() {
+    let dir = machine();
+    run(dir.path(), &node_plan("1")).unwrap();
+    let old = fs::read(dir.path().join("etc/eks/kubelet/environment")).unwrap();
+    // Stopped when the files are in place and the record is not.
+    let stop = |point: &'static str| match point {
+        "directory-sync" => Err(Problem::new(&tenon_core::codes::host::TERMINATED, "test")),
+        _ => Ok(()),
+    };
+    run_with(dir.path(), &node_plan("2"), &Options::default(), &stop).unwrap_err();
+    let root = Root::open(dir.path()).unwrap();
+    let lock = Lock::take(&root, PATIENCE).unwrap();
+    let hook = Hook {
+        name: "early".into(),
+        work: HookWork::Argv(vec!["true".into()]),
+        timeout: Duration::from_secs(10),
+        on_failure: OnFailure::Abort,
+        run: HookRun::OncePerInstance,
+    };
+    pre_bootstrap(&root, &lock, &[hook], "i-1", &Options::default()).unwrap();
+    drop(lock);
+    run(dir.path(), &node_plan("2")).unwrap();
+    let lock = Lock::take(&root, PATIENCE).unwrap();
+    undo(&root, &lock, &plan_undo(&root).unwrap(), &Options::default()).unwrap();
+    assert_eq!(fs::read(dir.path().join("etc/eks/kubelet/environment")).unwrap(), old);
+}
