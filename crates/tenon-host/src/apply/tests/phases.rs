@@ -217,3 +217,22 @@ fn hooks_between_a_killed_run_and_its_cure_do_not_hide_what_was_saved() {
     undo(&root, &lock, &plan_undo(&root).unwrap(), &Options::default()).unwrap();
     assert_eq!(fs::read(dir.path().join("etc/eks/kubelet/environment")).unwrap(), old);
 }
+
+#[test]
+fn row_45_after_a_reboot_the_files_of_the_boot_are_written_and_read_again() {
+    let (dir, fake) = node();
+    let root = Root::open(dir.path()).unwrap();
+    let lock = Lock::take(&root, PATIENCE).unwrap();
+    config_phase(&root, &lock, &plan("1"), &Options::default()).unwrap();
+    fs::remove_dir_all(dir.path().join("run/systemd/resolved.conf.d")).unwrap();
+    drop(lock);
+    let before = fake.log().len();
+    both(dir.path(), &plan("1")).unwrap();
+    let started = [
+        "RestartUnit systemd-resolved.service",
+        "StartUnit containerd.service",
+        "StartUnit kubelet.service",
+    ];
+    assert_eq!(fake.log()[before..], started);
+    assert!(dir.path().join("run/systemd/resolved.conf.d/40-eks.conf").exists());
+}
