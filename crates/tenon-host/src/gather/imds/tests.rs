@@ -1,7 +1,5 @@
 //! The fault matrix of the metadata service, row by row, against the simulator.
 
-use std::time::Duration;
-
 use super::*;
 use crate::simulator::Simulator;
 use crate::simulator::faults::{Faults, Framing, Rule};
@@ -253,6 +251,27 @@ fn row_11_the_error_names_endpoint_and_cause() {
     assert_eq!((problem.page.code, problem.exit()), ("TN05001", 5));
     assert!(problem.what.contains("127.0.0.1:1"), "{}", problem.what);
     assert_eq!(problem.causes, ["connection refused"]);
+}
+
+#[test]
+fn row_12_vanishing_packets_end_with_the_deadline() {
+    use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
+    // A listener whose queue is full drops every further packet of a connection.
+    let listener = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&listener, &"127.0.0.1:0".parse::<SocketAddr>().unwrap()).unwrap();
+    listen(&listener, 0).unwrap();
+    let address = SocketAddr::try_from(getsockname(&listener).unwrap()).unwrap();
+    let short = Duration::from_millis(50);
+    let mut queue = Vec::new();
+    while let Ok(stream) = std::net::TcpStream::connect_timeout(&address, short) {
+        queue.push(stream);
+    }
+    let endpoints = vec![Endpoint::at(address)];
+    let mut imds = Imds::new(Options { endpoints, patience: quick(), allow_version_1: false });
+    let problem = imds.first_round(true).unwrap_err();
+    assert_eq!((problem.page.code, problem.exit()), ("TN05001", 5));
+    assert_eq!(problem.causes, ["connecting took too long"]);
+    assert!(imds.retries() > 0, "each attempt had its own bound");
 }
 
 #[test]
