@@ -248,10 +248,14 @@ impl FakeNetworkd {
                 let path = header.path().map(ToString::to_string).unwrap_or_default();
                 let name = path.rsplit('/').next().unwrap_or_default().to_owned();
                 let state = self.states.lock().unwrap().get(&name).copied().unwrap_or_default();
+                let turn = {
+                    let mut asked = self.asked.lock().unwrap();
+                    *asked += 1;
+                    *asked
+                };
                 connection.reply(&header, &Variant::from(state)).await?;
-                *self.asked.lock().unwrap() += 1;
-                // The second look finds the primary link configured: the change is announced.
-                if *self.asked.lock().unwrap() == 4 {
+                // After the second look the primary link comes up, and that is announced.
+                if turn == 4 {
                     self.set("ens5", "configured");
                     self.announce(connection).await?;
                 }
