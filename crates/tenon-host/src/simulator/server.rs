@@ -247,7 +247,7 @@ fn converse(service: &Service, mut stream: TcpStream, connection: usize) -> io::
             return hang_up(service, stream, connection, rule.reset);
         }
     }
-    Ok(())
+    hang_up(service, stream, connection, false)
 }
 
 /// Closes the connection, also the copy kept for stopping.

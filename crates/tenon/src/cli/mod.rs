@@ -9,6 +9,7 @@ mod imds;
 mod init;
 mod max_pods;
 mod names;
+mod net;
 mod node_args;
 mod plan;
 mod reference;
@@ -83,6 +84,9 @@ enum Command {
     /// The instance metadata service, simulated
     #[command(subcommand)]
     Imds(imds::Command),
+    /// Network links: set one up when it appears, wait for all of them
+    #[command(subcommand)]
+    Net(net::Command),
     /// Print a generated page of the reference
     #[command(hide = true)]
     Reference(reference::Args),
@@ -112,6 +116,7 @@ impl Command {
             Command::Rehearse(args) => rehearse::run(&args, global),
             Command::Facts(args) => facts::run(&args, global),
             Command::Imds(command) => imds::run(&command),
+            Command::Net(command) => net::run(&command, global),
             Command::Reference(args) => reference::run(&args),
             Command::Config(args) => config::run(&args, global),
             Command::Explain(args) => explain::run(&args, global),
