@@ -30,6 +30,9 @@ enum Task {
     Instances(instances::Args),
     /// Write the tables of KubeletConfiguration fields and kubelet flags
     KubeletTables(kubelet_tables::Args),
+    /// The inner half of the e2e layer `units`
+    #[command(hide = true)]
+    UnitsInside(e2e::InsideArgs),
     /// Run a program once and print what it cost, as JSON
     Measure(bench::measure::Args),
 }
@@ -41,6 +44,7 @@ fn main() -> anyhow::Result<()> {
         Task::E2e(args) => e2e::run(&args),
         Task::Instances(args) => instances::run(&args),
         Task::KubeletTables(args) => kubelet_tables::run(&args),
+        Task::UnitsInside(args) => e2e::inside(&args),
         Task::Measure(args) => bench::measure::run(&args),
     }
 }
