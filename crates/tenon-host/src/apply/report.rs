@@ -64,6 +64,8 @@ impl Report {
         self.changes.extend(other.changes);
         self.unchanged += other.unchanged;
         self.warnings.extend(other.warnings);
+        // Hooks before the plan have none; whatever came with a plan has the same.
+        self.plan_hash = other.plan_hash;
         for (part, elapsed) in other.timings {
             self.time(part, elapsed);
         }

@@ -17,7 +17,7 @@ use super::Global;
 use crate::output::{self, Failure};
 
 /// Where the config comes from and how the facts are gathered.
-#[derive(Debug, Clone, Default, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct NodeArgs {
     /// Source of configuration, in order: imds://user-data, file://PATH,
     /// a path, a directory, or - for standard input
@@ -46,6 +46,20 @@ pub enum AwsApiArg {
     #[value(name = "ifNeeded")]
     IfNeeded,
     Verify,
+}
+
+impl Default for NodeArgs {
+    /// What a command line without any of these arguments means.
+    fn default() -> Self {
+        NodeArgs {
+            config_source: Vec::new(),
+            config_cache: None,
+            daemon: Vec::new(),
+            imds_timeout: Duration::from_secs(120),
+            aws_api: None,
+            file_mode_compat: false,
+        }
+    }
 }
 
 impl NodeArgs {
@@ -142,7 +156,21 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        node: NodeArgs,
+    }
+
+    #[test]
+    fn the_default_is_the_empty_command_line() {
+        let parsed = Line::try_parse_from(["tenon"]).unwrap().node;
+        assert_eq!(format!("{parsed:?}"), format!("{:?}", NodeArgs::default()));
+    }
 
     #[test]
     fn durations() {
