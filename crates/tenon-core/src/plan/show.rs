@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::hash::hex_digest;
 use super::step::{Action, FileBody, HookStage, Ownership, Program, Ready, Step, Unit, UnitVerb};
-use crate::config::{Hook, HookRun, HookWork, OnFailure};
+use crate::config::{Hook, HookRun, HookWork, OnFailure, redact};
 
 /// What stands in place of a secret.
 const REDACTED: &str = "[redacted]";
@@ -142,7 +142,10 @@ fn hook_json(stage: HookStage, hook: &Hook, show_secrets: bool) -> Value {
         },
     });
     match &hook.work {
-        HookWork::Argv(argv) => json["argv"] = json!(argv),
+        HookWork::Argv(argv) if show_secrets => json["argv"] = json!(argv),
+        HookWork::Argv(argv) => {
+            json["argv"] = argv.iter().map(|text| redact::argument(text)).collect();
+        }
         HookWork::Script(script) if show_secrets => json["script"] = json!(script.expose()),
         HookWork::Script(_) => json["script"] = json!(REDACTED),
     }

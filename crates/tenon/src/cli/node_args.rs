@@ -119,8 +119,16 @@ pub fn read_facts(path: &Path) -> Result<Facts, Problem> {
         };
         Problem::new(&codes::facts::FACTS_FILE, "the facts file does not hold facts")
             .at(place)
-            .cause(error)
+            .cause(without_value(&error.to_string()))
     })
+}
+
+/// What serde says about a value of a wrong type, without the value: `expected u32 at …`.
+fn without_value(message: &str) -> &str {
+    match message.rfind("expected ") {
+        Some(at) if message.starts_with("invalid ") => &message[at..],
+        _ => message,
+    }
 }
 
 /// Tells what was found but does not stop the run.
