@@ -62,9 +62,6 @@ pub struct Options {
     pub unit_timeout: Option<Duration>,
     /// Variables that hooks see besides their own: the proxy's.
     pub hook_environment: Vec<(String, String)>,
-    /// Hooks are the user's programs for the node itself: a tree that is only prepared or
-    /// rehearsed must not have them run on the machine that prepares it.
-    pub run_hooks: bool,
     /// The program that prints the last lines of a unit.
     pub journal_program: String,
     /// Threads that sync files; 1 makes the order of system calls the same in every run.
@@ -78,7 +75,6 @@ impl Default for Options {
             unplanned: Unplanned::Remove,
             unit_timeout: None,
             hook_environment: Vec::new(),
-            run_hooks: true,
             journal_program: "journalctl".to_owned(),
             sync_threads: MOST_THREADS,
         }

@@ -114,10 +114,6 @@ impl Work<'_> {
     }
 
     pub(super) fn hook(&mut self, stage: HookStage, hook: &Hook) -> Result<(), Problem> {
-        if !self.options.run_hooks {
-            tracing::info!(hook = %hook.name, "not run: hooks run on the node only");
-            return Ok(());
-        }
         let start = Instant::now();
         let summary = &self.plan.summary;
         let context = hooks::Context {

@@ -66,7 +66,7 @@ impl Stage {
         let mut job = Job::new(&root, self.order(&simulator));
         let loaded = job.config()?;
         let prepared = job.prepare(loaded)?;
-        let options = apply::Options { run_hooks: false, ..apply::Options::default() };
+        let options = apply::Options::default();
         let report = job
             .timeline
             .span("write files", || apply::config_phase(&root, &lock, &prepared.plan, &options))?;

@@ -121,7 +121,6 @@ pub fn make_node(global: &Global, mut job: Job<'_>, root: &Root, choices: &Choic
     let loaded = job.config()?;
     let mut options = choices.options.clone();
     options.hook_environment = job.hook_environment(&loaded.config);
-    options.run_hooks = root.is_host();
     let mut report = Report::default();
     if !choices.skip_config && !loaded.config.hooks.pre_bootstrap.is_empty() {
         let instance_id = job.instance_id()?;
