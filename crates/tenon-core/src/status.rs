@@ -182,7 +182,10 @@ mod tests {
         };
         sight.record.as_mut().unwrap().warnings.push(warning);
         let text = sight.text();
-        assert!(text.contains("  ! TN03401 unknown instance type zz9.large; set a limit\n"), "{text}");
+        assert!(
+            text.contains("  ! TN03401 unknown instance type zz9.large; set a limit\n"),
+            "{text}"
+        );
         assert_eq!(sight.to_json()["warnings"][0]["code"], "TN03401");
     }
 

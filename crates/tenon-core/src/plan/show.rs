@@ -5,7 +5,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::digest::sha256;
-use super::step::{Action, FileBody, HookStage, Output, Ownership, Program, Ready, Step, Unit, UnitVerb};
+use super::step::{
+    Action, FileBody, HookStage, Output, Ownership, Program, Ready, Step, Unit, UnitVerb,
+};
 use crate::config::{Hook, HookRun, HookWork, OnFailure};
 
 /// What stands in place of a secret.

@@ -246,7 +246,7 @@ pub struct Program {
     pub stamp: bool,
     /// Skip when this block device bears the signature of a file system.
     pub unless_signature: Option<String>,
-    /// Non-empty: run only if one of these changed in this run, or `stdout_to` is missing.
+    /// Non-empty: run only if one of these, or `stdout_to`, is not what the last whole run left.
     pub when_changed: Vec<String>,
     /// Standard output goes to this file (root:root, 0644), atomically.
     pub stdout_to: Option<String>,
