@@ -86,6 +86,9 @@ super::pages! {
     STATE_OTHER_MACHINE = "TN12004" "state-other-machine",
         why: "the recorded state was made on another instance and came here with the image",
         fix: "run `tenon init` first";
+    NOT_RUN_IN_TREE = "TN06012" "not-run-in-tree",
+        why: "under --root the files belong to another machine; a program or hook would work on this one",
+        fix: "nothing to do: it runs when `tenon init` runs on the machine itself";
     NO_LOOPBACK = "TN06011" "no-loopback",
         why: "a rehearsal needs one port on 127.0.0.1 for its own metadata service",
         fix: "run it where programs may listen on loopback";

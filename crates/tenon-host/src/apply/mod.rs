@@ -9,6 +9,7 @@
 //! record       what the next run compares with, and what undo goes back to
 //! units        start, restart, wait; systemd speaks D-Bus for it
 //! programs     mdadm, mkfs and the like
+//! discard      what another machine left, removed with everything below it
 //! bind         a directory moved onto another file system; copy_tree copies its content
 //! hooks        the user's own programs
 //! store        one file outside the plan
@@ -20,6 +21,7 @@
 mod bind;
 mod copy_tree;
 mod directories;
+mod discard;
 mod files;
 mod hooks;
 mod lock;
@@ -64,6 +66,8 @@ pub struct Options {
     pub hook_environment: Vec<(String, String)>,
     /// The program that prints the last lines of a unit.
     pub journal_program: String,
+    /// Run programs and hooks although the root is not the machine's own.
+    pub run_in_tree: bool,
     /// Threads that sync files; 1 makes the order of system calls the same in every run.
     pub sync_threads: usize,
 }
@@ -76,6 +80,7 @@ impl Default for Options {
             unit_timeout: None,
             hook_environment: Vec::new(),
             journal_program: "journalctl".to_owned(),
+            run_in_tree: false,
             sync_threads: MOST_THREADS,
         }
     }

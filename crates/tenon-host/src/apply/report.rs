@@ -59,13 +59,12 @@ impl Report {
         *self.timings.entry(part).or_default() += elapsed;
     }
 
-    /// One report of two phases.
+    /// One report of two phases; the plan is that of the later one.
     pub fn merge(&mut self, other: Report) {
+        self.plan_hash = other.plan_hash;
         self.changes.extend(other.changes);
         self.unchanged += other.unchanged;
         self.warnings.extend(other.warnings);
-        // Hooks before the plan have none; whatever came with a plan has the same.
-        self.plan_hash = other.plan_hash;
         for (part, elapsed) in other.timings {
             self.time(part, elapsed);
         }

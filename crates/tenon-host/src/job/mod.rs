@@ -41,6 +41,10 @@ pub struct Order {
     pub api_attempts: Option<u32>,
     pub file_mode_compat: bool,
     pub daemons: Option<Vec<String>>,
+    /// Remove what a kubelet on another machine left.
+    pub reset_identity: bool,
+    /// Mount `/sys/fs/bpf` where the image does not.
+    pub mount_bpf: bool,
 }
 
 /// Why there is no plan.
@@ -167,6 +171,8 @@ impl<'a> Job<'a> {
         let options = plan::Options {
             file_mode_compat: self.order.file_mode_compat,
             daemons: self.order.daemons.clone(),
+            reset_identity: self.order.reset_identity,
+            mount_bpf: self.order.mount_bpf,
             config_hash: loaded.config_hash(),
         };
         let mut plan = self
@@ -204,7 +210,7 @@ impl<'a> Job<'a> {
         let machine = || gather::facts(root, instance, wants, environment);
         let mut facts = self.timeline.span("machine", machine)?;
         facts.cluster = described;
-        facts.last_run = apply::load_record(self.root)?.map(|record| record.last_run());
+        self.look_back(&mut facts)?;
         self.pin_endpoint(config, &mut facts)?;
         Ok(facts)
     }
@@ -220,8 +226,18 @@ impl<'a> Job<'a> {
             self.cached = None;
             return Ok(None);
         }
-        facts.last_run = apply::load_record(self.root)?.map(|record| record.last_run());
+        self.look_back(&mut facts)?;
         Ok(Some(facts))
+    }
+
+    /// What earlier runs left here, or on the machine that the image was made from.
+    fn look_back(&self, facts: &mut Facts) -> Result<(), Problem> {
+        facts.last_run = apply::load_record(self.root)?.map(|record| record.last_run());
+        facts.machine.kubelet_identity = match facts.last_run_here() {
+            Some(_) => Vec::new(),
+            None => gather::machine::kubelet_identity(self.root),
+        };
+        Ok(())
     }
 
     /// Asks the metadata service who this instance is, once; with its user data if wanted.

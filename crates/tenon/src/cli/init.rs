@@ -9,7 +9,7 @@ use tenon_core::plan::diff::Edited;
 use tenon_core::plan::hash_public;
 use tenon_core::problem::Problem;
 use tenon_host::apply::{self, Lock, Report};
-use tenon_host::job::{Job, Prepared};
+use tenon_host::job::{Job, Order, Prepared};
 use tenon_host::root::Root;
 use tenon_host::stop;
 
@@ -96,7 +96,8 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
     let root = node_args::open_root(global)?;
     let choices = args.choices();
     prepare_host(&choices, &root)?;
-    let job = Job::new(&root, args.node.order(global)?);
+    let order = Order { reset_identity: args.reset_identity, ..args.node.order(global)? };
+    let job = Job::new(&root, order);
     make_node(global, job, &root, &choices)
 }
 

@@ -81,6 +81,8 @@ impl NodeArgs {
             api_attempts: None,
             file_mode_compat: self.file_mode_compat,
             daemons: (!self.daemon.is_empty()).then_some(daemons),
+            reset_identity: false,
+            mount_bpf: false,
         })
     }
 }
