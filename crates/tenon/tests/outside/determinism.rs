@@ -15,7 +15,7 @@ use tenon_host::simulator::profile::Profile;
 use crate::desk::{Desk, TENON, code, files_below, furnish, json, profile, quiet_command, stderr};
 
 /// Changes something about a run that must not change its answer.
-type Change = dyn Fn(&mut Command);
+type Change<'a> = dyn Fn(&mut Command) + 'a;
 
 /// What plans are compared on: a facts file and a config with something of everything.
 struct Case {
@@ -62,7 +62,7 @@ fn a_plan_has_the_same_bytes_under_every_circumstance() {
     assert!(answer["planHash"].as_str().unwrap().starts_with("sha256:"));
     assert_eq!(expected.last(), Some(&b'\n'));
     let home = tempfile::tempdir().unwrap();
-    let circumstances: [(&str, &Change); 9] = [
+    let circumstances: [(&str, &Change<'_>); 9] = [
         ("again", &|_| {}),
         ("time zone", &|command| _ = command.env("TZ", "Pacific/Kiritimati")),
         ("language", &|command| {
