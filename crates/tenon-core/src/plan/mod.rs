@@ -46,6 +46,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use digest::{hash_full, hash_public};
 pub use hosts::host as endpoint_host;
+pub use soci::REASON as FAST_IMAGE_PULL;
 pub use step::Plan;
 
 use crate::config::Config;

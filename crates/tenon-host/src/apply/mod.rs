@@ -39,7 +39,7 @@ mod units;
 use std::time::Duration;
 
 use tenon_core::plan::Plan;
-use tenon_core::plan::diff::{self, Changes, Edited, Scene, Unplanned};
+use tenon_core::plan::diff::{self, Changes, Edited, Scene, Tree, Unplanned};
 use tenon_core::plan::record::Record;
 use tenon_core::plan::step::Step;
 use tenon_core::problem::{Finding, Problem};
@@ -105,6 +105,11 @@ pub fn preview(
         unplanned: options.unplanned,
     };
     Ok(diff::compare(&scene, &plan.steps.iter().collect::<Vec<&Step>>()))
+}
+
+/// What stands at the paths that a record lists.
+pub fn look_at_recorded(root: &Root, record: &Record) -> Result<Tree, Problem> {
+    observe::observe(&mut directories::Directories::new(root), &diff::paths([], Some(record)))
 }
 
 fn record_of_instance(root: &Root, plan: &Plan) -> Result<Option<Record>, Problem> {

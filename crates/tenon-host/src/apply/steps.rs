@@ -12,6 +12,7 @@ use tenon_core::problem::{Finding, Problem};
 use super::phase::Work;
 use super::report::Change;
 use super::{bind, discard, hooks, programs};
+use crate::root::Root;
 use crate::stop;
 use crate::systemd;
 
@@ -43,6 +44,7 @@ impl Work<'_> {
 
     pub(super) fn run(&mut self) -> Result<(), Problem> {
         let plan = self.plan;
+        self.report.warnings.extend(boot_under_way(self.directories.root()));
         programs::check_present(self.directories.root(), &plan.steps)?;
         let steps: Vec<&Step> = plan.steps.iter().filter(|step| step.phase == Phase::Run).collect();
         for group in steps.chunk_by(|a, b| is_file(a) && is_file(b)) {
@@ -226,6 +228,13 @@ impl Work<'_> {
         self.report.time("disks", start.elapsed());
         Ok(())
     }
+}
+
+/// Scripts of the user data that still run may change what the daemons are about to read.
+fn boot_under_way(root: &Root) -> Option<Finding> {
+    let running = root.exists("/run/cloud-init") && !root.exists("/run/cloud-init/result.json");
+    let what = "the daemons are started before cloud-init has finished";
+    running.then(|| Finding::warning(Problem::new(&codes::host::BOOT_UNDER_WAY, what)))
 }
 
 /// True for steps that go into a batch with their neighbours.

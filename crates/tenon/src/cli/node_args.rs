@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use tenon_core::codes;
 use tenon_core::config::AwsApi;
 use tenon_core::facts::Facts;
+use tenon_core::plan::FAST_IMAGE_PULL;
 use tenon_core::plan::diff::Unplanned;
 use tenon_core::problem::{Place, Problem};
 use tenon_host::gather::environment::Environment;
@@ -137,6 +138,9 @@ fn without_value(message: &str) -> &str {
 pub fn tell_warnings(prepared: &Prepared) {
     for note in &prepared.loaded.notes {
         tracing::info!("{note}");
+    }
+    for reason in prepared.plan.reasons.get(FAST_IMAGE_PULL).into_iter().flatten() {
+        tracing::info!("{FAST_IMAGE_PULL} {}", reason.text);
     }
     output::tell_findings(&prepared.loaded.findings, true);
     output::tell_findings(&prepared.plan.findings, true);

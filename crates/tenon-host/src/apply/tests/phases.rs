@@ -65,6 +65,9 @@ fn node() -> (TempDir, Fake) {
 #[test]
 fn a_node_comes_up_once_and_stays_up() {
     let (dir, fake) = node();
+    let cloud_init = dir.path().join("run/cloud-init");
+    fs::create_dir(&cloud_init).unwrap();
+    fs::write(cloud_init.join("result.json"), "{}").unwrap();
     let report = both(dir.path(), &plan("1")).unwrap();
     let started = [
         "Reload",
@@ -81,6 +84,9 @@ fn a_node_comes_up_once_and_stays_up() {
     assert!(!report.changed(), "{:?}", report.changes);
     assert_eq!(fake.log(), started);
     assert_same(&tree(dir.path()), &before, "second run");
+    fs::remove_file(cloud_init.join("result.json")).unwrap();
+    let report = both(dir.path(), &plan("1")).unwrap();
+    assert_eq!(report.warnings[0].problem.page.slug, "boot-under-way");
 }
 
 #[test]
