@@ -23,6 +23,7 @@ pub struct NodeArgs {
     /// Source of configuration, in order: imds://user-data, file://PATH,
     /// a path, a directory, or - for standard input
     #[arg(short = 'c', long = "config-source", value_name = "SOURCE")]
+    #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub config_source: Vec<String>,
     /// Read and write the merged config and facts here
     #[arg(long, value_name = "PATH")]
@@ -39,6 +40,13 @@ pub struct NodeArgs {
     /// Write the wider file modes that nodeadm writes
     #[arg(long)]
     pub file_mode_compat: bool,
+}
+
+/// A phase that `--skip` leaves out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PhaseName {
+    Config,
+    Run,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

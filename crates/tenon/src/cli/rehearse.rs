@@ -54,6 +54,11 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, global: &Global) -> Outcome {
+    if global.facts.is_some() {
+        let what = "a rehearsal gathers its own facts";
+        let fix = "leave --facts out, or use `tenon plan --facts FILE`";
+        return Err(Problem::new(&codes::usage::BAD_USAGE, what).fix(fix).into());
+    }
     stop::listen()
         .map_err(|error| Problem::new(&codes::usage::BUG, "listening for signals").cause(error))?;
     let sandbox = Sandbox::open(args, global)?;

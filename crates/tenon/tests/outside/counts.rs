@@ -114,9 +114,8 @@ fn ten_files_cost_few_system_calls() {
     assert_eq!(files(&trace) + 2, 10);
     let counts = trace.counts();
     let all: usize = counts.values().sum();
-    let story = trace.named("write").iter().filter(|call| call.says("write(2<")).count();
-    eprintln!("{all} system calls for ten files, {story} of them log lines: {counts:?}");
-    assert!(all - story <= MOST_CALLS, "{all}: {counts:?}");
+    eprintln!("{all} system calls for ten files: {counts:?}");
+    assert!(all <= MOST_CALLS, "{all}: {counts:?}");
 }
 
 #[test]

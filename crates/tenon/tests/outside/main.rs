@@ -11,5 +11,6 @@ mod determinism;
 mod dropin;
 mod exit_codes;
 mod output;
+mod quoting;
 mod rehearsal;
 mod trace;
