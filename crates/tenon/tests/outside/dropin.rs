@@ -89,6 +89,56 @@ fn nodeadm_checks_a_config() {
     assert!(desk.simulator.log().is_empty(), "checking a file asks nobody");
 }
 
+#[test]
+fn nodeadm_dumps_a_config_in_its_own_kind() {
+    let desk = Desk::new();
+    let expected = run_as(&desk, "nodeadm", &["config", "dump", "-c", "imds://user-data"]);
+    assert_eq!(code(&expected), 0, "{}", stderr(&expected));
+    assert_eq!(json(&expected)["apiVersion"], "node.eks.aws/v1alpha1");
+    let file = desk.side.path().join("dumped.json");
+    let arguments = ["config", "dump", "--config-output", file.to_str().unwrap()];
+    let output = run_as(&desk, "nodeadm", &arguments);
+    assert_eq!((code(&output), output.stdout.len()), (0, 0), "{}", stderr(&output));
+    assert_eq!(std::fs::read(&file).unwrap(), expected.stdout);
+}
+
+#[test]
+fn the_second_phase_of_an_image_uses_the_cache_of_the_first() {
+    let desk = Desk::new();
+    let cache = "/run/eks/nodeadm/config.json";
+    let phase = |skip: &str| {
+        let before = desk.simulator.log().len();
+        let arguments =
+            ["init", "--skip", skip, "--config-cache", cache, "-d", "", "--root", desk.root()];
+        let output = run_as(&desk, "nodeadm", &arguments);
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        desk.simulator.log().len() - before
+    };
+    let first = phase("run");
+    if !rustix::process::geteuid().is_root() {
+        return skipped("the run phase", "it needs root");
+    }
+    let second = phase("config");
+    // A token, the user data, which may have changed, and whether this is still the machine.
+    assert_eq!(second, 3);
+    assert!(first + second <= 10, "{first} and {second} requests over both phases");
+    assert!(desk.path("run/nodeadm/init").exists());
+}
+
+#[test]
+fn a_cache_that_no_longer_fits_costs_a_full_round() {
+    let desk = Desk::new();
+    let run = || {
+        let before = desk.simulator.log().len();
+        assert_eq!(code(&desk.init(&["--config-cache", "/run/cache.json"])), 0);
+        desk.simulator.log().len() - before
+    };
+    assert_eq!((run(), run()), (6, 3));
+    desk.simulator.set("user-data", &SAMPLE.replace("team=web", "team=other"));
+    assert_eq!(run(), 7, "the new config makes a new look at the machine necessary");
+    assert_eq!(run(), 3);
+}
+
 /// The arguments of a `bootstrap.sh` line that needs no AWS call.
 fn bootstrap_arguments() -> Vec<&'static str> {
     vec![
@@ -134,6 +184,28 @@ fn bootstrap_sh_makes_the_files_of_the_converted_document() {
     let environment = String::from_utf8(files["etc/eks/kubelet/environment"].1.clone()).unwrap();
     for word in ["--node-labels=team=web,stage=test", "dedicated=web:NoSchedule"] {
         assert!(environment.contains(word), "{environment}");
+    }
+}
+
+#[test]
+fn bootstrap_sh_takes_its_options_anywhere_and_in_both_forms() {
+    let desk = Desk::new();
+    let authority = format!("--b64-cluster-ca={}", certificate());
+    let endpoint = format!("--apiserver-endpoint={ENDPOINT}");
+    let print = |arguments: &[&str]| {
+        let mut all = vec!["--output", "json"];
+        all.extend(arguments);
+        all.push("--print-config");
+        json(&run_as(&desk, "bootstrap.sh", &all))
+    };
+    let expected = print(&["web", &authority, &endpoint, "--dns-cluster-ip=10.100.0.10"]);
+    assert_eq!(expected["spec"]["kubelet"]["config"]["clusterDNS"][0], "10.100.0.10");
+    for arguments in [
+        &[&authority, &endpoint, "--dns-cluster-ip", "10.100.0.10", "web"][..],
+        &["--dns-cluster-ip", "10.100.0.10", "web", &authority, &endpoint],
+        &[&authority, "web", "--dns-cluster-ip=10.100.0.10", "--apiserver-endpoint", ENDPOINT],
+    ] {
+        assert_eq!(print(arguments), expected, "{arguments:?}");
     }
 }
 
