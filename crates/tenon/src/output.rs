@@ -9,6 +9,8 @@ use tenon_core::problem::{Finding, Problem};
 
 /// The exit code of a broken invariant.
 const BUG: u8 = 70;
+/// The schema of a JSON answer that tells why a command did not do its work.
+const FAILURE: &str = "tenon.failure/1";
 
 /// `--output`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -92,7 +94,8 @@ pub fn report(outcome: Outcome, format: Format) -> u8 {
     match (failure, format) {
         (Failure::Answer(code), _) => code,
         (Failure::Problem(problem), Format::Json) => {
-            let _ = answer_json(&json!({"result": "failed", "error": problem.to_json()}));
+            let error = problem.to_json();
+            let _ = answer_json(&json!({"schema": FAILURE, "result": "failed", "error": error}));
             problem.exit()
         }
         (Failure::Problem(problem), _) => {
@@ -101,7 +104,7 @@ pub fn report(outcome: Outcome, format: Format) -> u8 {
         }
         (Failure::Findings { findings, lenient }, Format::Json) => {
             let list: Vec<_> = findings.iter().map(|finding| finding.to_json(lenient)).collect();
-            let _ = answer_json(&json!({"result": "failed", "findings": list}));
+            let _ = answer_json(&json!({"schema": FAILURE, "result": "failed", "findings": list}));
             worst(&findings, lenient)
         }
         (Failure::Findings { findings, lenient }, _) => {

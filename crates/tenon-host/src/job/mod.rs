@@ -41,6 +41,10 @@ pub struct Order {
     pub api_attempts: Option<u32>,
     pub file_mode_compat: bool,
     pub daemons: Option<Vec<String>>,
+    /// Remove what a kubelet on another machine left.
+    pub reset_identity: bool,
+    /// Mount `/sys/fs/bpf` where the image does not.
+    pub mount_bpf: bool,
 }
 
 /// Why there is no plan.
@@ -62,6 +66,8 @@ pub struct Job<'a> {
     order: Order,
     imds: Option<Imds>,
     instance: Option<Instance>,
+    /// Id of this instance; known before the rest of it when the facts are in the cache.
+    identity: Option<String>,
     cached: Option<Cached>,
     /// A source that is here already, in place of those of the order.
     given: Option<SourceRead>,
@@ -95,6 +101,7 @@ impl<'a> Job<'a> {
             order,
             imds: None,
             instance: None,
+            identity: None,
             cached: None,
             given: None,
             warnings: Vec::new(),
@@ -128,7 +135,7 @@ impl<'a> Job<'a> {
             return Ok(Sources { list: vec![given], findings: Vec::new() });
         }
         let uris = self.order.sources.clone();
-        let mut user_data = || self.first_round(true);
+        let mut user_data = || self.identify(true);
         let mut inputs =
             sources::Inputs { user_data: &mut user_data, stdin: &mut std::io::stdin().lock() };
         sources::read(&uris, &mut inputs)
@@ -156,8 +163,8 @@ impl<'a> Job<'a> {
         if let Some(facts) = &self.order.facts {
             return Ok(facts.instance.id.clone());
         }
-        self.first_round(false)?;
-        Ok(self.instance.as_ref().map(|instance| instance.id.clone()).unwrap_or_default())
+        self.identify(false)?;
+        Ok(self.identity.clone().unwrap_or_default())
     }
 
     /// Gathers the facts that this config needs and builds the whole plan.
@@ -167,6 +174,8 @@ impl<'a> Job<'a> {
         let options = plan::Options {
             file_mode_compat: self.order.file_mode_compat,
             daemons: self.order.daemons.clone(),
+            reset_identity: self.order.reset_identity,
+            mount_bpf: self.order.mount_bpf,
             config_hash: loaded.config_hash(),
         };
         let mut plan = self
@@ -204,7 +213,7 @@ impl<'a> Job<'a> {
         let machine = || gather::facts(root, instance, wants, environment);
         let mut facts = self.timeline.span("machine", machine)?;
         facts.cluster = described;
-        facts.last_run = apply::load_record(self.root)?.map(|record| record.last_run());
+        self.look_back(&mut facts)?;
         self.pin_endpoint(config, &mut facts)?;
         Ok(facts)
     }
@@ -220,15 +229,49 @@ impl<'a> Job<'a> {
             self.cached = None;
             return Ok(None);
         }
-        facts.last_run = apply::load_record(self.root)?.map(|record| record.last_run());
+        self.look_back(&mut facts)?;
         Ok(Some(facts))
     }
 
-    /// Asks the metadata service who this instance is, once; with its user data if wanted.
+    /// What earlier runs left here, or on the machine that the image was made from.
+    fn look_back(&self, facts: &mut Facts) -> Result<(), Problem> {
+        facts.last_run = apply::load_record(self.root)?.map(|record| record.last_run());
+        facts.machine.kubelet_identity = match facts.last_run_here() {
+            Some(_) => Vec::new(),
+            None => gather::machine::kubelet_identity(self.root),
+        };
+        Ok(())
+    }
+
+    /// Asks the metadata service who this instance is, once; with its user data if wanted. The
+    /// facts of a cache make everything else unnecessary, unless they turn out not to hold.
+    fn identify(&mut self, user_data: bool) -> Result<Option<Vec<u8>>, Problem> {
+        if self.identity.is_some() {
+            return Ok(None);
+        }
+        if !self.cached.as_ref().is_some_and(|cached| cached.facts.is_some()) {
+            return self.first_round(user_data);
+        }
+        let mut imds = self.service()?;
+        let (id, user_data) = self.timeline.span("metadata", || imds.identity(user_data))?;
+        self.keep(imds, id);
+        Ok(user_data)
+    }
+
+    /// Asks what every node needs to know about its instance, once; with its user data if wanted.
     fn first_round(&mut self, user_data: bool) -> Result<Option<Vec<u8>>, Problem> {
         if self.instance.is_some() {
             return Ok(None);
         }
+        let mut imds = self.service()?;
+        let first = self.timeline.span("metadata", || imds.first_round(user_data))?;
+        self.keep(imds, first.instance.id.clone());
+        self.instance = Some(first.instance);
+        Ok(first.user_data)
+    }
+
+    /// The connection to the metadata service, made when it is first needed.
+    fn service(&mut self) -> Result<Imds, Problem> {
         if self.order.facts.is_some() {
             return Err(Problem::new(
                 &codes::usage::BAD_USAGE,
@@ -237,14 +280,18 @@ impl<'a> Job<'a> {
             .why("--facts replays a machine without asking the metadata service")
             .fix("name the config with --config-source file://PATH"));
         }
+        if let Some(imds) = self.imds.take() {
+            return Ok(imds);
+        }
         let mut options = imds::Options::new(&self.order.environment)?;
         options.patience.whole = self.order.imds_timeout;
-        let mut imds = Imds::new(options);
-        let first = self.timeline.span("metadata", || imds.first_round(user_data))?;
+        Ok(Imds::new(options))
+    }
+
+    fn keep(&mut self, imds: Imds, id: String) {
         self.timeline.note(format!("{} requests, {} retries", imds.requests(), imds.retries()));
-        self.instance = Some(first.instance);
         self.imds = Some(imds);
-        Ok(first.user_data)
+        self.identity = Some(id);
     }
 }
 

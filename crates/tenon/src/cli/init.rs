@@ -9,12 +9,12 @@ use tenon_core::plan::diff::Edited;
 use tenon_core::plan::hash_public;
 use tenon_core::problem::Problem;
 use tenon_host::apply::{self, Lock, Report};
-use tenon_host::job::{Job, Prepared};
+use tenon_host::job::{Job, Order, Prepared};
 use tenon_host::root::Root;
 use tenon_host::stop;
 
 use super::Global;
-use super::node_args::{self, NodeArgs};
+use super::node_args::{self, NodeArgs, PhaseName};
 use crate::output::{self, Format, Outcome};
 
 #[derive(Debug, clap::Args)]
@@ -46,12 +46,6 @@ pub struct Args {
     /// Threads that sync files; 1 makes every run's system calls the same
     #[arg(long, hide = true, value_name = "N", default_value_t = apply::MOST_THREADS)]
     fsync_threads: usize,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum PhaseName {
-    Config,
-    Run,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -96,7 +90,8 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
     let root = node_args::open_root(global)?;
     let choices = args.choices();
     prepare_host(&choices, &root)?;
-    let job = Job::new(&root, args.node.order(global)?);
+    let order = Order { reset_identity: args.reset_identity, ..args.node.order(global)? };
+    let job = Job::new(&root, order);
     make_node(global, job, &root, &choices)
 }
 
