@@ -98,7 +98,7 @@ fn kind_of(tree: &Tree, part: &Part) -> Result<Kind, (Problem, Span)> {
     }
 }
 
-fn text_of<'a>(written: Option<(&'a str, Span)>) -> Option<&'a str> {
+fn text_of(written: Option<(&str, Span)>) -> Option<&str> {
     written.map(|(text, _)| text)
 }
 
