@@ -22,24 +22,13 @@ pub struct Cached {
     pub uri: String,
     /// The merged config as a document.
     document: Value,
-    /// Instance that it was written on; empty if it does not say.
+    /// Instance that it was written on.
     pub instance_id: String,
     /// The facts of that run; None when nodeadm wrote the cache.
     pub facts: Option<Facts>,
-    pub plan_hash: Option<String>,
-    pub status: Status,
-}
-
-/// What nodeadm keeps of the instance.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Status {
-    pub region: String,
-    pub instance_type: String,
-    pub availability_zone: String,
-    pub mac: String,
-    pub private_dns_name: String,
-    pub sandbox_image: String,
-    pub kubelet_version: String,
+    /// EC2's name of the instance, when it was asked. Everything else that nodeadm keeps about
+    /// the instance is one request to the metadata service away.
+    pub private_dns_name: Option<String>,
 }
 
 impl std::fmt::Debug for Cached {
@@ -58,6 +47,11 @@ impl Cached {
     /// True when a config equals the cached one. Comments and order in the documents do not
     /// count, only what they mean.
     pub fn holds(&self, config: &Config) -> bool {
+        // Tenon wrote the merged config, which may be one that no single document can say again:
+        // its parts were of both kinds.
+        if self.document == dump_best(config).document {
+            return true;
+        }
         let options = Options { cached: Some(self), partial: true };
         load(&[], options).is_ok_and(|cached| cached.config == *config)
     }
@@ -98,23 +92,21 @@ pub fn encode(config: &Config, facts: &Facts, plan_hash: &str) -> String {
 pub fn decode(uri: &str, bytes: &[u8]) -> Result<Cached, String> {
     let cache: Value = serde_json::from_slice(bytes)
         .map_err(|error| format!("it is not JSON: {}", kind_of(&error)))?;
-    let text =
-        |path: &str| cache.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let status = Status {
-        region: text("/status/instance/region"),
-        instance_type: text("/status/instance/type"),
-        availability_zone: text("/status/instance/availabilityZone"),
-        mac: text("/status/instance/mac"),
-        private_dns_name: text("/status/instance/privateDnsName"),
-        sandbox_image: text("/status/default/sandboxImage"),
-        kubelet_version: text("/status/kubeletVersion"),
+    let text = |name: &str| {
+        let value = cache.pointer(&format!("/status/instance/{name}")).and_then(Value::as_str);
+        value.filter(|text| !text.is_empty()).map(str::to_owned)
     };
-    let instance_id = text("/status/instance/id");
-    let (document, facts, plan_hash) = match cache.get("tenon") {
+    let (document, facts) = match cache.get("tenon") {
         Some(tenon) => own(tenon)?,
-        None => (peer(&cache)?, None, None),
+        None => (peer(&cache)?, None),
     };
-    Ok(Cached { uri: uri.into(), document, instance_id, facts, plan_hash, status })
+    Ok(Cached {
+        uri: uri.into(),
+        document,
+        instance_id: text("id").ok_or("it does not say on which instance it was written")?,
+        facts,
+        private_dns_name: text("privateDnsName"),
+    })
 }
 
 /// The position of a JSON error without the text around it.
@@ -122,9 +114,7 @@ fn kind_of(error: &serde_json::Error) -> String {
     format!("line {}, column {}", error.line(), error.column())
 }
 
-type Own = (Value, Option<Facts>, Option<String>);
-
-fn own(tenon: &Value) -> Result<Own, String> {
+fn own(tenon: &Value) -> Result<(Value, Option<Facts>), String> {
     let schema = tenon.get("schema").and_then(Value::as_u64);
     if schema != Some(SCHEMA) {
         return Err(format!("its schema is not {SCHEMA}, which this version reads"));
@@ -133,8 +123,7 @@ fn own(tenon: &Value) -> Result<Own, String> {
     let document = document.ok_or("it holds no config")?.clone();
     let facts = tenon.get("facts").cloned().map(serde_json::from_value);
     let facts = facts.transpose().map_err(|_| "its facts are not of this schema")?;
-    let plan_hash = tenon.get("planHash").and_then(Value::as_str).map(str::to_owned);
-    Ok((document, facts, plan_hash))
+    Ok((document, facts))
 }
 
 /// nodeadm's form has no head; its spec is that of `node.eks.aws`.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 
 use super::offsets::Offsets;
-use super::{DEPTH, DOCUMENT_BYTES, ENTRIES, NODES, SCALAR_BYTES, Syntax, message};
+use super::{DEPTH, DOCUMENT_BYTES, ENTRIES, LONG_SCALAR, NODES, SCALAR_BYTES, Syntax, message};
 use crate::codes::decode::{
     ALIAS_LOOP, BAD_KEY, BAD_TAG, DUPLICATE_KEY, TAB_INDENT, TEMPLATE_LEFT, TOO_LARGE_DOCUMENT,
 };
@@ -109,12 +109,21 @@ impl Loader {
         anchor: usize,
         span: Span,
     ) -> Result<(), Syntax> {
-        if text.len() > SCALAR_BYTES {
+        if text.len() > self.scalar_limit() {
             return Err(too_large("a scalar is longer than 64 KiB", span));
         }
         self.charge(Size { nodes: 1, bytes: text.len(), depth: 0 }, span)?;
         let value = Written::Scalar(Scalar { text: text.into_owned(), plain });
         self.finish(anchor, Tree { span, value })
+    }
+
+    /// How long the scalar that comes now may be.
+    fn scalar_limit(&self) -> usize {
+        let (long, limit) = LONG_SCALAR;
+        match self.open.last().map(|collection| &collection.content) {
+            Some(Content::Map { key: Some((key, _)), .. }) if key == long => limit,
+            _ => SCALAR_BYTES,
+        }
     }
 
     fn open(&mut self, anchor: usize, content: Content, span: Span) -> Result<(), Syntax> {

@@ -3,7 +3,7 @@
 //! `init`, `plan` and `rehearse` all go this way, so what a plan shows is what a run does.
 //! Nothing here writes; [`crate::apply`] makes the plan true.
 
-mod cache;
+pub mod cache;
 mod discover;
 mod legacy;
 
@@ -13,6 +13,7 @@ use tenon_core::codes;
 use tenon_core::config::cache::Cached;
 use tenon_core::config::{self, AwsApi, Config, Loaded, SourceRead};
 use tenon_core::facts::{DescribedCluster, Facts, Instance};
+use tenon_core::kube_version::Version;
 use tenon_core::plan::{self, Plan};
 use tenon_core::problem::{Finding, Problem};
 
@@ -111,8 +112,9 @@ impl<'a> Job<'a> {
 
     /// Reads the sources and gives the merged, checked config.
     pub fn config(&mut self) -> Result<Loaded, Refusal> {
-        self.cached = cache::read(self.root, self.order.cache.as_deref());
+        self.cached = self.order.cache.as_deref().and_then(|path| cache::read(self.root, path));
         let Sources { list, findings } = self.sources()?;
+        self.drop_foreign_cache()?;
         let options = config::Options { cached: self.cached.as_ref(), partial: false };
         let mut loaded = self
             .timeline
@@ -157,8 +159,8 @@ impl<'a> Job<'a> {
         values.into_iter().filter_map(both).flatten().collect()
     }
 
-    /// The instance's identity, asking the metadata service if nobody did yet. None under
-    /// replayed facts, which name it themselves.
+    /// The instance's identity, asking the metadata service if nobody did yet. Replayed
+    /// facts name it themselves.
     pub fn instance_id(&mut self) -> Result<String, Problem> {
         if let Some(facts) = &self.order.facts {
             return Ok(facts.instance.id.clone());
@@ -178,14 +180,11 @@ impl<'a> Job<'a> {
             mount_bpf: self.order.mount_bpf,
             config_hash: loaded.config_hash(),
         };
-        let mut plan = self
-            .timeline
-            .span("plan", || plan::build(&loaded.config, &facts, &options))
-            .map_err(|mut findings| {
-                let mut all = loaded.findings.clone();
-                all.append(&mut findings);
-                Refusal::Findings { findings: all, lenient: loaded.lenient }
-            })?;
+        let built = self.timeline.span("plan", || plan::build(&loaded.config, &facts, &options));
+        let mut plan = with_version_findings(built, &loaded, &facts).map_err(|findings| {
+            let findings = [&loaded.findings[..], &findings].concat();
+            Refusal::Findings { findings, lenient: loaded.lenient }
+        })?;
         plan.findings.append(&mut self.warnings);
         let config_is_new = self.cached.is_some() && !known;
         Ok(Prepared { loaded, facts, plan, config_is_new })
@@ -196,11 +195,16 @@ impl<'a> Job<'a> {
         if let Some(facts) = &self.order.facts {
             return Ok(facts.clone());
         }
-        if known && let Some(facts) = self.cached_facts()? {
+        let cached = self.cached.as_ref().filter(|_| known);
+        if let Some(mut facts) = cached.and_then(|cached| cached.facts.clone()) {
+            self.look_back(&mut facts)?;
             return Ok(facts);
         }
+        // nodeadm asked EC2 for the name and wrote it down.
+        let name = cached.and_then(|cached| cached.private_dns_name.clone());
         self.first_round(false)?;
         let mut instance = self.instance.clone().unwrap_or_default();
+        instance.private_dns_name = name;
         let described = self.describe_cluster(config, &instance)?;
         let wants = wants(config, described.as_ref());
         if let Some(imds) = &mut self.imds {
@@ -216,21 +220,6 @@ impl<'a> Job<'a> {
         self.look_back(&mut facts)?;
         self.pin_endpoint(config, &mut facts)?;
         Ok(facts)
-    }
-
-    /// The facts of the cache, if this is still the machine that they were gathered on.
-    fn cached_facts(&mut self) -> Result<Option<Facts>, Problem> {
-        let Some(cached) = &self.cached else { return Ok(None) };
-        let Some(mut facts) = cached.facts.clone() else { return Ok(None) };
-        let written_on = cached.instance_id.clone();
-        let here = self.instance_id()?;
-        if written_on != here {
-            tracing::warn!(cache = %written_on, instance = %here, "cache is from another instance");
-            self.cached = None;
-            return Ok(None);
-        }
-        self.look_back(&mut facts)?;
-        Ok(Some(facts))
     }
 
     /// What earlier runs left here, or on the machine that the image was made from.
@@ -300,4 +289,26 @@ fn wants(config: &Config, described: Option<&DescribedCluster>) -> Wants {
     let mut config = config.clone();
     config.cluster.cidr = config.cluster.cidr.or(described.map(|cluster| cluster.cidr));
     Wants::of(&config)
+}
+
+/// Joins what this version of the kubelet would refuse to the findings of the plan; errors of
+/// either stop. A version that cannot be read is the plan's own error.
+fn with_version_findings(
+    built: Result<Plan, Vec<Finding>>,
+    loaded: &Loaded,
+    facts: &Facts,
+) -> Result<Plan, Vec<Finding>> {
+    let version = Version::parse(&facts.machine.kubelet_version);
+    let refused = version
+        .map(|version| loaded.version_findings((version.major, version.minor)))
+        .unwrap_or_default();
+    let stops = refused.iter().any(|finding| finding.stops(loaded.lenient));
+    match built {
+        Ok(mut plan) if !stops => {
+            plan.findings.splice(0..0, refused);
+            Ok(plan)
+        }
+        Ok(plan) => Err([refused, plan.findings].concat()),
+        Err(findings) => Err([refused, findings].concat()),
+    }
 }
