@@ -8,6 +8,7 @@ mod e2e;
 mod go;
 mod instances;
 mod kubelet_tables;
+mod reference;
 
 use clap::{Parser, Subcommand};
 
@@ -32,6 +33,8 @@ enum Task {
     KubeletTables(kubelet_tables::Args),
     /// Run a program once and print what it cost, as JSON
     Measure(bench::measure::Args),
+    /// Write the reference pages: command line, config, error codes
+    Reference(reference::Args),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -42,6 +45,7 @@ fn main() -> anyhow::Result<()> {
         Task::Instances(args) => instances::run(&args),
         Task::KubeletTables(args) => kubelet_tables::run(&args),
         Task::Measure(args) => bench::measure::run(&args),
+        Task::Reference(args) => reference::run(&args),
     }
 }
 

@@ -185,16 +185,16 @@ impl<'a> Job<'a> {
         if let Some(facts) = &self.order.facts {
             return Ok(facts.clone());
         }
+        self.first_round(false)?;
+        let mut instance = self.instance.clone().unwrap_or_default();
         let cached = self.cached.as_ref().filter(|_| known);
-        if let Some(mut facts) = cached.and_then(|cached| cached.facts.clone()) {
+        let facts = cached.and_then(|cached| cached.facts.clone());
+        if let Some(mut facts) = facts.filter(|facts| still_holds(&facts.instance, &instance)) {
             facts.last_run = apply::load_record(self.root)?.map(|record| record.last_run());
             return Ok(facts);
         }
         // nodeadm asked EC2 for the name and wrote it down.
-        let name = cached.and_then(|cached| cached.private_dns_name.clone());
-        self.first_round(false)?;
-        let mut instance = self.instance.clone().unwrap_or_default();
-        instance.private_dns_name = name;
+        instance.private_dns_name = cached.and_then(|cached| cached.private_dns_name.clone());
         let described = self.describe_cluster(config, &instance)?;
         let wants = wants(config, described.as_ref());
         if let Some(imds) = &mut self.imds {
@@ -234,6 +234,13 @@ impl<'a> Job<'a> {
         self.imds = Some(imds);
         Ok(first.user_data)
     }
+}
+
+/// True when the instance is the one that the facts were gathered on, and has not got another
+/// address since: stopping and starting it may change that.
+fn still_holds(gathered: &Instance, now: &Instance) -> bool {
+    let identity = |one: &Instance| (one.id.clone(), one.mac.clone(), one.local_ipv4);
+    identity(gathered) == identity(now)
 }
 
 /// Joins what this version of the kubelet would refuse to the findings of the plan; errors of
