@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::dump::{self, dump_best};
 use super::schema::Kind;
-use super::{Config, Options, dump::Dumped, load};
+use super::{Config, NameRule, Options, PAUSE_IMAGE, dump::Dumped, load};
 use crate::decode::Part;
 use crate::facts::Facts;
 use crate::problem::Place;
@@ -57,12 +57,20 @@ impl Cached {
     }
 }
 
-/// Writes the cache of a run: one line.
-pub fn encode(config: &Config, facts: &Facts, plan_hash: &str) -> String {
+/// Writes the cache of a run: one line. nodeadm takes the node's name and the pause image from
+/// it, so both are told even where Tenon needs no such note.
+pub fn encode(config: &Config, facts: &Facts, node_name: &str, plan_hash: &str) -> String {
     let Dumped { document, .. } = dump_best(config);
     // What nodeadm reads is its own form; settings it has no field for stay in `tenon`.
     let compatible = dump::dump(config, Kind::Eks).document;
+    // What the last run left is read from its record, never from here.
+    let facts = Facts { last_run: None, ..facts.clone() };
     let instance = &facts.instance;
+    let private_dns_name = match config.node.name {
+        NameRule::Ec2PrivateDns => node_name,
+        _ => instance.private_dns_name.as_deref().unwrap_or_default(),
+    };
+    let sandbox_image = config.containerd.sandbox_image.as_deref().unwrap_or(PAUSE_IMAGE);
     let cache = json!({
         "metadata": config.metadata,
         "spec": compatible.get("spec").cloned().unwrap_or_else(|| json!({})),
@@ -73,9 +81,9 @@ pub fn encode(config: &Config, facts: &Facts, plan_hash: &str) -> String {
                 "type": instance.instance_type,
                 "availabilityZone": instance.availability_zone,
                 "mac": instance.mac,
-                "privateDnsName": instance.private_dns_name.clone().unwrap_or_default(),
+                "privateDnsName": private_dns_name,
             },
-            "default": {"sandboxImage": config.containerd.sandbox_image.clone().unwrap_or_default()},
+            "default": {"sandboxImage": sandbox_image},
             "kubeletVersion": facts.machine.kubelet_version,
         },
         "tenon": {

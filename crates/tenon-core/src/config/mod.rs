@@ -52,6 +52,9 @@ use serde_json::{Map, Value};
 use crate::facts::DescribedCluster;
 use crate::secret::Secret;
 
+/// The pause image that every EKS node image has cached, under a name that no registry serves.
+pub const PAUSE_IMAGE: &str = "localhost/kubernetes/pause:latest";
+
 /// The merged, validated wish for this node.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Config {

@@ -40,8 +40,9 @@ impl Job<'_> {
     /// time later, so it is a warning.
     pub fn save_cache(&self, lock: &Lock, prepared: &Prepared) {
         let Some(path) = self.order.cache.as_deref() else { return };
-        let hash = hash_public(&prepared.plan);
-        let text = cache::encode(&prepared.loaded.config, &prepared.facts, &hash);
+        let Prepared { loaded, facts, plan, .. } = prepared;
+        let name = &plan.summary.node_name;
+        let text = cache::encode(&loaded.config, facts, name, &hash_public(plan));
         if let Err(problem) = apply::store(self.root, lock, path, 0o600, text.as_bytes()) {
             tracing::warn!(path, why = %problem, "config cache not saved");
         }

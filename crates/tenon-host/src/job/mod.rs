@@ -67,8 +67,9 @@ pub struct Job<'a> {
     order: Order,
     imds: Option<Imds>,
     instance: Option<Instance>,
-    /// Id of this instance; known before the rest of it when the facts are in the cache.
-    identity: Option<String>,
+    /// What the identity document says of this instance; known before the rest when the facts
+    /// are in the cache.
+    identity: Option<Instance>,
     cached: Option<Cached>,
     /// A source that is here already, in place of those of the order.
     given: Option<SourceRead>,
@@ -166,7 +167,7 @@ impl<'a> Job<'a> {
             return Ok(facts.instance.id.clone());
         }
         self.identify(false)?;
-        Ok(self.identity.clone().unwrap_or_default())
+        Ok(self.identity.as_ref().map(|instance| instance.id.clone()).unwrap_or_default())
     }
 
     /// Gathers the facts that this config needs and builds the whole plan.
@@ -196,7 +197,8 @@ impl<'a> Job<'a> {
             return Ok(facts.clone());
         }
         let cached = self.cached.as_ref().filter(|_| known);
-        if let Some(mut facts) = cached.and_then(|cached| cached.facts.clone()) {
+        let facts = cached.and_then(|cached| cached.facts.clone());
+        if let Some(mut facts) = facts.filter(|facts| self.still_holds(facts)) {
             self.look_back(&mut facts)?;
             return Ok(facts);
         }
@@ -222,6 +224,13 @@ impl<'a> Job<'a> {
         Ok(facts)
     }
 
+    /// True when this is the instance that the facts were gathered on, and it has not got another
+    /// address since: stopping and starting it may change that.
+    fn still_holds(&self, facts: &Facts) -> bool {
+        let seen = |one: &Instance| (one.id.clone(), one.local_ipv4);
+        self.identity.as_ref().is_some_and(|now| seen(now) == seen(&facts.instance))
+    }
+
     /// What earlier runs left here, or on the machine that the image was made from.
     fn look_back(&self, facts: &mut Facts) -> Result<(), Problem> {
         facts.last_run = apply::load_record(self.root)?.map(|record| record.last_run());
@@ -242,9 +251,9 @@ impl<'a> Job<'a> {
             return self.first_round(user_data);
         }
         let mut imds = self.service()?;
-        let (id, user_data) = self.timeline.span("metadata", || imds.identity(user_data))?;
-        self.keep(imds, id);
-        Ok(user_data)
+        let first = self.timeline.span("metadata", || imds.identity(user_data))?;
+        self.keep(imds, first.instance);
+        Ok(first.user_data)
     }
 
     /// Asks what every node needs to know about its instance, once; with its user data if wanted.
@@ -254,7 +263,7 @@ impl<'a> Job<'a> {
         }
         let mut imds = self.service()?;
         let first = self.timeline.span("metadata", || imds.first_round(user_data))?;
-        self.keep(imds, first.instance.id.clone());
+        self.keep(imds, first.instance.clone());
         self.instance = Some(first.instance);
         Ok(first.user_data)
     }
@@ -277,10 +286,10 @@ impl<'a> Job<'a> {
         Ok(Imds::new(options))
     }
 
-    fn keep(&mut self, imds: Imds, id: String) {
+    fn keep(&mut self, imds: Imds, identity: Instance) {
         self.timeline.note(format!("{} requests, {} retries", imds.requests(), imds.retries()));
         self.imds = Some(imds);
-        self.identity = Some(id);
+        self.identity = Some(identity);
     }
 }
 

@@ -163,7 +163,7 @@ fn facts() -> Facts {
 fn the_cache_holds_config_and_facts() {
     for (kind, spec) in [(Kind::Eks, EVERYTHING_EKS), (Kind::Tenon, EVERYTHING_TENON)] {
         let config = config_of(&whole(kind, spec));
-        let text = cache::encode(&config, &facts(), "sha256:00");
+        let text = cache::encode(&config, &facts(), "n", "sha256:00");
         assert_eq!(text.lines().count(), 1);
         let cached = cache::decode("cache", text.as_bytes()).unwrap();
         assert!(cached.holds(&config));
@@ -182,7 +182,8 @@ fn order_and_comments_do_not_make_a_config_differ() {
     let one = document(Kind::Eks, "cluster: {name: a, cidr: 10.0.0.0/16}");
     let two = document(Kind::Eks, "# why\ncluster:\n  cidr: \"10.0.0.0/16\"\n  name: a\n");
     let load = |text: &String| load_partial(std::slice::from_ref(text)).unwrap().config;
-    let cached = cache::decode("c", cache::encode(&load(&one), &facts(), "").as_bytes()).unwrap();
+    let cached =
+        cache::decode("c", cache::encode(&load(&one), &facts(), "n", "").as_bytes()).unwrap();
     assert!(cached.holds(&load(&two)));
 }
 
@@ -191,7 +192,7 @@ fn a_config_of_both_kinds_equals_its_cache() {
     let old = "cluster: {name: a, apiServerEndpoint: 'http://a', certificateAuthority: YQ==}\nkubelet: {maxPodsExpression: max_pods - 1}";
     let documents = [document(Kind::Eks, old), document(Kind::Tenon, "node: {labels: {a: b}}")];
     let config = load_partial(&documents).unwrap().config;
-    let cached = cache::decode("c", cache::encode(&config, &facts(), "").as_bytes()).unwrap();
+    let cached = cache::decode("c", cache::encode(&config, &facts(), "n", "").as_bytes()).unwrap();
     assert!(cached.holds(&config));
     let other = Config { fast_image_pull: true, ..config };
     assert!(!cached.holds(&other));
