@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! config    what the user asked for: documents, merge, validation, Config
+//! decode    bytes → parts: base64, gzip and MIME removed, within limits
 //! expression  the language of maxPodsExpression
 //! facts     what the machine is
 //! plan      (Config, Facts) → Plan: every file, unit and disk as data
@@ -10,6 +11,8 @@
 //! problem   the one shape of bad news; codes has a page for each kind of it
 //! secret    text that does not print
 //! tree      a document as written, with places
+//! words     a line into words, as a shell would
+//! yaml      text → trees, and back
 //! ```
 //!
 //! No room here touches files, clocks, the network, processes or the environment; the crate's
@@ -17,6 +20,7 @@
 
 pub mod codes;
 pub mod config;
+pub mod decode;
 pub mod expression;
 pub mod facts;
 pub mod nearest;
@@ -24,3 +28,5 @@ pub mod plan;
 pub mod problem;
 pub mod secret;
 pub mod tree;
+pub mod words;
+pub mod yaml;
