@@ -150,7 +150,7 @@ fn damaged(offset: usize, cause: &str, place: &Place) -> Problem {
 }
 
 /// Decodes a blob that is base64 from end to end; None when it is something else.
-fn from_base64(
+pub(super) fn from_base64(
     bytes: &[u8],
     place: &Place,
     budget: &mut Budget,

@@ -10,11 +10,13 @@
 
 mod hints;
 mod layers;
+mod message;
 mod mime;
 mod snippet;
 mod transfer;
 
 pub use hints::{Call, bootstrap_arguments};
+pub use message::{Entity, Framing, Message, message};
 pub use snippet::snippet;
 
 use crate::codes::decode::{INDENTED_BY_TEMPLATE, TOO_LARGE_SOURCE};
@@ -118,6 +120,25 @@ pub fn unwrap(blob: &Blob, budget: &mut Budget) -> Decoded {
         Ok(peeled) => open(peeled, blob.origin, budget, &mut decoded),
     }
     decoded
+}
+
+/// Removes the one layer that is outermost; None when the bytes have none.
+///
+/// The name of the layer comes with what is inside, or with why that cannot be read.
+pub fn peel_one(
+    bytes: &[u8],
+    place: &Place,
+    budget: &mut Budget,
+) -> Option<(&'static str, Result<Vec<u8>, Problem>)> {
+    if bytes.starts_with(b"\x1f\x8b") {
+        return Some(("gzip", layers::gunzip(bytes, place, budget)));
+    }
+    layers::from_base64(bytes, place, budget).map(|inner| ("base64", inner))
+}
+
+/// Bytes as text, or which other encoding they are in.
+pub fn text_of(bytes: Vec<u8>, place: &Place) -> Result<String, Problem> {
+    layers::text(Peeled { bytes, place: place.clone() })
 }
 
 impl Decoded {
