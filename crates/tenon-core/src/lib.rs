@@ -11,6 +11,7 @@
 //! problem   the one shape of bad news; codes has a page for each kind of it
 //! secret    text that does not print
 //! tree      a document as written, with places
+//! userdata  what an instance is given at launch, written and read back
 //! words     a line into words, as a shell would
 //! yaml      text → trees, and back
 //! ```
@@ -28,5 +29,6 @@ pub mod plan;
 pub mod problem;
 pub mod secret;
 pub mod tree;
+pub mod userdata;
 pub mod words;
 pub mod yaml;

@@ -1,0 +1,22 @@
+//! Anyone's user data, read back: what it holds, what it means for the node, what is wrong
+//! with it.
+//!
+//! ```text
+//! bytes ─read─▶ Node tree ─settings─▶ normal form with provenance ─report─▶ text, JSON
+//!                   │                        ├─ convert ─▶ another family
+//!                   ├─ lint ─▶ findings      └─ lint
+//!                   └─ extract ─▶ files
+//! merge: the user's own data and generated data into one document
+//! ```
+
+mod cloud_config;
+mod document;
+mod ignition;
+pub mod node;
+pub mod read;
+mod recognise;
+mod template;
+mod windows;
+
+pub use node::{Kind, Node};
+pub use read::{Options, read};
