@@ -15,6 +15,9 @@ mod ignition;
 pub mod node;
 pub mod read;
 mod recognise;
+mod redact;
+pub mod settings;
+mod shell;
 mod template;
 mod windows;
 
