@@ -5,6 +5,7 @@
 //! decode    bytes → parts: base64, gzip and MIME removed, within limits
 //! expression  the language of maxPodsExpression
 //! facts     what the machine is
+//! kube_version  every version gate, named
 //! plan      (Config, Facts) → Plan: every file, unit and disk as data
 //! max_pods  instance table and pod formulas
 //! nearest   the name somebody probably meant
@@ -24,6 +25,7 @@ pub mod config;
 pub mod decode;
 pub mod expression;
 pub mod facts;
+pub mod kube_version;
 pub mod nearest;
 pub mod plan;
 pub mod problem;

@@ -4,6 +4,7 @@
 //! gather     reads the machine and the metadata service into Facts
 //! apply      makes a plan true: files, units, disks, hooks, record
 //! simulator  a metadata service for desks and tests
+//! sources    reads what --config-source names
 //! root       the directory a run works on
 //! command    the one way to run a program
 //! stop       SIGINT and SIGTERM
@@ -13,5 +14,8 @@
 //! the wrong place.
 
 pub mod command;
+pub mod gather;
 pub mod root;
+pub mod simulator;
+pub mod sources;
 pub mod stop;

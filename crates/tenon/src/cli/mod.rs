@@ -1,6 +1,9 @@
 //! The command line: one file per command, and the names under which this binary answers.
 
 mod completions;
+mod config;
+mod explain;
+mod sources;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -44,6 +47,9 @@ pub struct Global {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Check, print and convert the config of a node
+    Config(config::Args),
+    Explain(explain::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
     /// Write the manual pages into a directory
@@ -53,6 +59,8 @@ enum Command {
 impl Command {
     fn run(self, global: &Global) -> Outcome {
         match self {
+            Command::Config(args) => config::run(&args, global),
+            Command::Explain(args) => explain::run(&args, global),
             Command::Completions(args) => completions::run(&args),
             Command::Man(args) => completions::man(&args, global),
         }

@@ -1,0 +1,179 @@
+//! Variables for services: systemd drop-ins, and the proxy's own environment file.
+//!
+//! The proxy's values stand in a file of their own, because what `Environment=` holds shows up
+//! in `systemctl show`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::node::Node;
+use super::step::FileBody;
+use super::{Draft, Owner, soci};
+use crate::codes;
+use crate::config::Proxy;
+use crate::problem::{Finding, Place, Problem};
+use crate::secret::Secret;
+
+pub(crate) const MANAGER_PATH: &str = "/etc/systemd/system.conf.d/environment.conf";
+pub(crate) const PROXY_PATH: &str = "/etc/eks/proxy.env";
+/// The key that stands for every service.
+const EVERY_SERVICE: &str = "default";
+/// The metadata service, which must never be asked through a proxy.
+const METADATA: [&str; 2] = ["169.254.169.254", "fd00:ec2::254"];
+
+type Variables = BTreeMap<String, Secret>;
+
+/// Where a service's variables stand.
+pub(crate) fn drop_in_path(service: &str) -> String {
+    format!("/etc/systemd/system/{service}.service.d/environment.conf")
+}
+
+/// Plans the drop-ins and the proxy file.
+pub(crate) fn plan(node: &Node, draft: &mut Draft) {
+    let environment = &node.config.instance.environment;
+    check_metadata_exempt(node, draft);
+    if let Some(variables) = environment.get(EVERY_SERVICE).filter(|map| !map.is_empty()) {
+        let body = unit_text("Manager", None, "DefaultEnvironment", variables);
+        add(MANAGER_PATH.into(), body, "spec.instance.environment.default", draft);
+    }
+    let proxy = node.config.instance.proxy.as_ref().map(|proxy| proxy_variables(proxy, node));
+    let proxied = if proxy.is_some() { proxied_services(node) } else { BTreeSet::new() };
+    let own = environment.iter().filter(|(name, map)| *name != EVERY_SERVICE && !map.is_empty());
+    let services: BTreeSet<&str> =
+        own.map(|(name, _)| name.as_str()).chain(proxied.iter().copied()).collect();
+    for service in services {
+        let own = environment.get(service).cloned().unwrap_or_default();
+        let block = proxy.as_ref().filter(|_| proxied.contains(service));
+        let body = service_text(own, block);
+        add(drop_in_path(service), body, "spec.instance.environment and proxy", draft);
+    }
+    if let Some(variables) = proxy {
+        add(PROXY_PATH.into(), file_text(&variables), "spec.instance.proxy", draft);
+    }
+}
+
+fn add(path: String, body: String, because: &str, draft: &mut Draft) {
+    draft.file(Owner::Node, FileBody::new(path, 0o600, body).secret(), because);
+}
+
+fn proxied_services(node: &Node) -> BTreeSet<&'static str> {
+    let soci = node.soci.then_some(soci::UNIT.trim_end_matches(".service"));
+    ["containerd", "kubelet"].into_iter().chain(soci).collect()
+}
+
+/// systemd lets `EnvironmentFile=` win over `Environment=`. A service with a proxy variable of
+/// its own therefore gets the rest of the block beside it instead of the file.
+fn service_text(mut own: Variables, proxy: Option<&Variables>) -> String {
+    let Some(proxy) = proxy else { return unit_text("Service", None, "Environment", &own) };
+    let taken: BTreeSet<String> = own.keys().map(|key| key.to_ascii_uppercase()).collect();
+    if proxy.keys().any(|key| taken.contains(&key.to_ascii_uppercase())) {
+        let rest = proxy.iter().filter(|(key, _)| !taken.contains(&key.to_ascii_uppercase()));
+        own.extend(rest.map(|(key, value)| (key.clone(), value.clone())));
+        return unit_text("Service", None, "Environment", &own);
+    }
+    unit_text("Service", Some(PROXY_PATH), "Environment", &own)
+}
+
+fn unit_text(section: &str, file: Option<&str>, key: &str, variables: &Variables) -> String {
+    let mut text = format!("[{section}]\n");
+    if let Some(file) = file {
+        text.push_str(&format!("EnvironmentFile=-{file}\n"));
+    }
+    for (name, value) in variables {
+        text.push_str(&format!("{key}=\"{name}={}\"\n", unit_escaped(value.expose())));
+    }
+    text
+}
+
+/// Escapes a value for a quoted setting of a unit file.
+fn unit_escaped(value: &str) -> String {
+    let mut text = String::new();
+    for c in value.chars() {
+        match c {
+            '\\' => text.push_str("\\\\"),
+            '"' => text.push_str("\\\""),
+            '\n' => text.push_str("\\n"),
+            '\t' => text.push_str("\\t"),
+            '%' => text.push_str("%%"),
+            c => text.push(c),
+        }
+    }
+    text
+}
+
+/// An environment file: every value in double quotes.
+fn file_text(variables: &Variables) -> String {
+    let line = |(name, value): (&String, &Secret)| {
+        let mut text = String::new();
+        for c in value.expose().chars() {
+            if "\\\"$`".contains(c) {
+                text.push('\\');
+            }
+            text.push(c);
+        }
+        format!("{name}=\"{text}\"\n")
+    };
+    variables.iter().map(line).collect()
+}
+
+/// The proxy block as variables, in both letter cases. What `environment.default` sets
+/// explicitly is left out: the explicit value wins.
+fn proxy_variables(proxy: &Proxy, node: &Node) -> Variables {
+    let explicit = node.config.instance.environment.get(EVERY_SERVICE);
+    let is_explicit = |name: &str| {
+        explicit.is_some_and(|map| map.keys().any(|key| key.eq_ignore_ascii_case(name)))
+    };
+    let no_proxy = Some(Secret::new(no_proxy(proxy, node).join(",")));
+    let values = [
+        ("HTTP_PROXY", proxy.http.clone()),
+        ("HTTPS_PROXY", proxy.https.clone()),
+        ("NO_PROXY", no_proxy),
+    ];
+    let mut variables = Variables::new();
+    for (name, value) in values {
+        if let Some(value) = value.filter(|_| !is_explicit(name)) {
+            variables.insert(name.to_ascii_lowercase(), value.clone());
+            variables.insert(name.to_owned(), value);
+        }
+    }
+    variables
+}
+
+/// The user's exceptions, then what must never leave the node or the network around it.
+fn no_proxy(proxy: &Proxy, node: &Node) -> Vec<String> {
+    let local = ["localhost", "127.0.0.1", "::1"];
+    let ranges = std::iter::once(node.cluster.cidr).chain(node.facts.instance.vpc_cidrs.clone());
+    let domains = [".svc", ".cluster.local", ".internal"];
+    let ours = (local.iter().chain(&METADATA).map(|entry| (*entry).to_owned()))
+        .chain(ranges.map(|range| range.to_string()))
+        .chain(domains.map(str::to_owned));
+    let mut entries: Vec<String> = Vec::new();
+    for entry in proxy.no_proxy.iter().cloned().chain(ours) {
+        if !entries.contains(&entry) {
+            entries.push(entry);
+        }
+    }
+    entries
+}
+
+/// A proxy that was set by hand easily swallows the metadata service.
+fn check_metadata_exempt(node: &Node, draft: &mut Draft) {
+    let environment = &node.config.instance.environment;
+    let value = |service: &str, name: &str| {
+        let map = environment.get(service)?;
+        map.iter().find(|(key, value)| key.eq_ignore_ascii_case(name) && !value.expose().is_empty())
+    };
+    for service in environment.keys() {
+        let proxied =
+            ["HTTP_PROXY", "HTTPS_PROXY"].iter().any(|name| value(service, name).is_some());
+        let exempt = value(service, "NO_PROXY").or_else(|| value(EVERY_SERVICE, "NO_PROXY"));
+        let entries: Vec<&str> = exempt
+            .map(|(_, list)| list.expose().split(',').map(str::trim).collect())
+            .unwrap_or_default();
+        if proxied && !METADATA.iter().all(|address| entries.contains(address)) {
+            let what = "a proxy is set, but NO_PROXY lacks the metadata service";
+            let problem = Problem::new(&codes::plan::METADATA_PROXIED, what)
+                .at(Place::field(format!("spec.instance.environment.{service}")));
+            draft.findings.push(Finding::warning(problem));
+        }
+    }
+}
