@@ -2,9 +2,11 @@
 //!
 //! ```text
 //! config    what the user asked for: documents, merge, validation, Config
+//! expression  the language of maxPodsExpression
 //! facts     what the machine is
 //! plan      (Config, Facts) → Plan: every file, unit and disk as data
 //! max_pods  instance table and pod formulas
+//! nearest   the name somebody probably meant
 //! problem   the one shape of bad news; codes has a page for each kind of it
 //! secret    text that does not print
 //! tree      a document as written, with places
@@ -15,7 +17,9 @@
 
 pub mod codes;
 pub mod config;
+pub mod expression;
 pub mod facts;
+pub mod nearest;
 pub mod plan;
 pub mod problem;
 pub mod secret;

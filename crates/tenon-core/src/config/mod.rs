@@ -4,6 +4,8 @@
 //! Both document kinds convert into patches on this type; patches merge in the order of their
 //! sources; defaults apply last. Everything downstream sees the result only.
 
+pub mod kubelet_table;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
