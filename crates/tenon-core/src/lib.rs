@@ -19,6 +19,7 @@ pub mod codes;
 pub mod config;
 pub mod expression;
 pub mod facts;
+pub mod max_pods;
 pub mod nearest;
 pub mod plan;
 pub mod problem;

@@ -1,5 +1,6 @@
 //! From [`Config`](crate::config::Config) and [`Facts`](crate::facts::Facts) to a [`Plan`].
 
+pub mod reserved;
 pub mod step;
 
 pub use step::Plan;
