@@ -3,6 +3,7 @@
 //! ```text
 //! config    what the user asked for: documents, merge, validation, Config
 //! expression  the language of maxPodsExpression
+//! decode    bytes → parts: base64, gzip and MIME removed, within limits
 //! facts     what the machine is
 //! plan      (Config, Facts) → Plan: every file, unit and disk as data
 //! max_pods  instance table and pod formulas
@@ -10,6 +11,9 @@
 //! problem   the one shape of bad news; codes has a page for each kind of it
 //! secret    text that does not print
 //! tree      a document as written, with places
+//! userdata  what an instance is given at launch, for every family; stacks around it
+//! words     a line into words, as a shell would
+//! yaml      text → trees, and back
 //! ```
 //!
 //! No room here touches files, clocks, the network, processes or the environment; the crate's
@@ -18,6 +22,7 @@
 pub mod codes;
 pub mod config;
 pub mod expression;
+pub mod decode;
 pub mod facts;
 pub mod max_pods;
 pub mod nearest;
@@ -25,3 +30,6 @@ pub mod plan;
 pub mod problem;
 pub mod secret;
 pub mod tree;
+pub mod userdata;
+pub mod words;
+pub mod yaml;

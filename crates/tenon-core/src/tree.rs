@@ -4,6 +4,8 @@
 //! documents as YAML 1.2, and where the schema wants text the written text counts; so the
 //! loader decides nothing and the schema asks [`Scalar::resolve`] when it needs to know.
 
+use crate::problem::Place;
+
 /// Where something stands in the decoded text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Span {
@@ -15,6 +17,24 @@ pub struct Span {
     pub column: u32,
     /// Width of the marked words in characters, within the line.
     pub width: u32,
+}
+
+impl Span {
+    /// The first character of a text.
+    pub fn start() -> Self {
+        Span { offset: 0, line: 1, column: 1, width: 1 }
+    }
+
+    /// The place of this span in a part, whose own place names source, part and layers.
+    pub fn in_part(&self, part: &Place, path: impl Into<String>) -> Place {
+        Place {
+            line: self.line,
+            column: self.column,
+            offset: Some(self.offset),
+            path: path.into(),
+            ..part.clone()
+        }
+    }
 }
 
 /// One node of a document.

@@ -5,6 +5,7 @@
 //! sources; defaults apply last. Everything downstream sees the result only.
 
 pub mod kubelet_table;
+pub mod legacy;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -6,9 +6,10 @@ use super::document::NodeFile;
 use super::group::MaxPodsPolicy;
 use super::mime_write::{self, Part};
 use super::signal::{self, Sender};
-use super::{Cluster, Document, Draft, Group, Options, kubelet_args, yaml_text};
+use super::{Cluster, Document, Draft, Group, Options, kubelet_args};
 use crate::codes::userdata as pages;
 use crate::problem::{Finding, Problem};
+use crate::yaml;
 
 pub const API_VERSION: &str = "node.eks.aws/v1alpha1";
 /// The units of nodeadm: the first reads the config, the second starts the daemons.
@@ -111,7 +112,7 @@ fn ended(text: &str) -> String {
 
 /// A NodeConfig document as YAML.
 pub(crate) fn document(spec: Map<String, Value>) -> String {
-    yaml_text::emit(&json!({"apiVersion": API_VERSION, "kind": "NodeConfig", "spec": spec}))
+    yaml::emit(&json!({"apiVersion": API_VERSION, "kind": "NodeConfig", "spec": spec}))
 }
 
 /// The `spec` of the NodeConfig; empty when there is nothing to say.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::mime_write::{self, Part};
 use super::size::{Piece, gzip};
-use super::yaml_text;
+use crate::yaml;
 
 /// Files larger than this are written compressed where that is smaller.
 const COMPRESS_ABOVE: usize = 512;
@@ -143,7 +143,7 @@ impl CloudConfig {
             let files: Vec<_> = self.files.iter().map(|file| self.entry(file)).collect();
             map.insert("write_files".into(), Value::from(files));
         }
-        format!("#cloud-config\n{}", yaml_text::emit(&Value::Object(map)))
+        format!("#cloud-config\n{}", yaml::emit(&Value::Object(map)))
     }
 
     fn entry(&self, file: &NodeFile) -> Value {

@@ -33,7 +33,6 @@ pub mod signal;
 pub mod size;
 pub mod tenon_mode;
 pub mod windows;
-pub mod yaml_text;
 
 pub use cluster::{Cluster, IpFamily};
 pub use document::Document;

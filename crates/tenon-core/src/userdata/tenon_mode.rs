@@ -5,8 +5,9 @@ use serde_json::{Map, Value, json};
 use super::document::{Ignition, IgnitionUnit, NodeFile};
 use super::group::MaxPodsPolicy;
 use super::mime_write::{self, Part};
-use super::{Cluster, Document, Draft, Group, Options, al2023, self_contained, yaml_text};
+use super::{Cluster, Document, Draft, Group, Options, al2023, self_contained};
 use crate::problem::Finding;
+use crate::yaml;
 
 const CONFIG_PATH: &str = "/etc/tenon/config.yaml";
 
@@ -57,7 +58,7 @@ fn tenon_document(mut spec: Map<String, Value>, group: &Group) -> String {
     if !hooks.is_empty() {
         spec.insert("hooks".into(), json!({"postJoin": hooks}));
     }
-    yaml_text::emit(&json!({"apiVersion": "tenon.dev/v1alpha1", "kind": "NodeConfig", "spec": spec}))
+    yaml::emit(&json!({"apiVersion": "tenon.dev/v1alpha1", "kind": "NodeConfig", "spec": spec}))
 }
 
 fn own_kubelet(kubelet: &mut Map<String, Value>, group: &Group) {
