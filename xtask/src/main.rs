@@ -1,5 +1,6 @@
 //! `cargo xtask`: generators and checks of this repository. Never shipped; one file per task.
 
+mod instances;
 mod kubelet_tables;
 
 use clap::{Parser, Subcommand};
@@ -13,12 +14,15 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
+    /// Write the table of instance types
+    Instances(instances::Args),
     /// Write the tables of KubeletConfiguration fields and kubelet flags
     KubeletTables(kubelet_tables::Args),
 }
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().task {
+        Task::Instances(args) => instances::run(&args),
         Task::KubeletTables(args) => kubelet_tables::run(&args),
     }
 }

@@ -26,6 +26,7 @@ pub mod decode;
 pub mod expression;
 pub mod facts;
 pub mod kube_version;
+pub mod max_pods;
 pub mod nearest;
 pub mod plan;
 pub mod problem;

@@ -5,7 +5,7 @@
 
 mod fields;
 mod flags;
-mod go;
+pub(crate) mod go;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -42,8 +42,13 @@ const OPTIONS: [&str; 18] = [
 
 /// The pod limit that `--use-max-pods false` leaves: the kubelet's own default.
 const KUBELET_DEFAULT_PODS: u32 = 110;
+/// The pause image that every EKS node image has cached.
+const CACHED_PAUSE_IMAGE: &str = "localhost/kubernetes/pause:latest";
 /// The tag of the pause image when only its account is given; every EKS registry has it.
 const PAUSE_VERSION: &str = "3.10";
+/// Memory reserved by the interfaces' pods, where the pod limit itself is another number.
+const RESERVED_BASE_MIB: u64 = 255;
+const RESERVED_PER_POD_MIB: u64 = 11;
 /// EKS gives IPv6 clusters a service range of this size.
 const IPV6_SERVICE_PREFIX: u8 = 108;
 
@@ -129,7 +134,9 @@ impl Reader {
                 continue;
             };
             match value.or_else(|| words.next().cloned()) {
-                Some(value) => drop(self.values.insert(option, value)),
+                Some(value) => {
+                    self.values.insert(option, value);
+                }
                 None => self.error(&BAD_OPTION, option, format!("`{option}` has no value")),
             }
         }
@@ -226,7 +233,9 @@ impl Reader {
     fn cluster(&mut self, dns: &[IpAddr]) -> Map<String, Value> {
         let mut cluster = Map::new();
         match &self.names[..] {
-            [name] => drop(cluster.insert("name".into(), json!(name))),
+            [name] => {
+                cluster.insert("name".into(), json!(name));
+            }
             [] => {
                 let what = "the name of the cluster is missing";
                 self.error(&NO_CLUSTER_NAME, "CLUSTER_NAME", what.into());
@@ -364,16 +373,14 @@ impl Legacy {
             spec["cluster"]["cidr"] = json!(cidr);
         }
         if let (true, Some(pods)) = (self.needs_eni_max_pods, machine.eni_max_pods) {
-            let memory = format!("{}Mi", 255 + 11 * u64::from(pods));
+            let mib = RESERVED_BASE_MIB + RESERVED_PER_POD_MIB * u64::from(pods);
+            let memory = format!("{mib}Mi");
             spec["kubelet"]["reserved"]["kube"] = json!({ "memory": memory });
         }
         let image = self.pause.as_ref().map(|pause| pause.image(machine));
         if let Some(config) = machine.containerd_config {
-            let filled = match &image {
-                Some(image) => config.replace("SANDBOX_IMAGE", image),
-                None => config.to_owned(),
-            };
-            spec["containerd"]["config"] = json!(filled);
+            let placeholder = image.as_deref().unwrap_or(CACHED_PAUSE_IMAGE);
+            spec["containerd"]["config"] = json!(config.replace("SANDBOX_IMAGE", placeholder));
         }
         if let Some(image) = image {
             spec["containerd"]["sandboxImage"] = json!(image);
@@ -547,6 +554,9 @@ mod tests {
         let containerd = &document["spec"]["containerd"];
         assert_eq!(containerd["sandboxImage"], image);
         assert_eq!(containerd["config"], format!("sandbox_image = \"{image}\"\n"));
+        let cached = converted("web").finish(&machine)["spec"]["containerd"].clone();
+        let expected = "sandbox_image = \"localhost/kubernetes/pause:latest\"\n";
+        assert_eq!(cached, json!({ "config": expected }));
         assert_eq!(document["spec"]["kubelet"]["reserved"]["kube"]["memory"], "574Mi");
         assert_eq!(document["spec"]["kubelet"]["maxPods"]["value"], 110);
     }

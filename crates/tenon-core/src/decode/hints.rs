@@ -9,7 +9,7 @@ use crate::codes::decode::{
     BOOTSTRAP_CALL, INDENTED_BY_TEMPLATE, PART_OF_OTHER_TYPE, PART_WITHOUT_TYPE, SCRIPT_ONLY,
 };
 use crate::config::legacy;
-use crate::problem::{Place, Problem};
+use crate::problem::{Finding, Place, Problem};
 use crate::tree::Span;
 use crate::{words, yaml};
 
@@ -44,15 +44,24 @@ const MEDIA_TYPES: &[(&str, &str)] = &[
     ("text/jinja2", "template"),
 ];
 
-/// Words of which a configuration has at least one.
-const CONFIG_WORDS: &[&str] = &["apiversion", "kind", "nodeconfig", "node.eks.aws", "tenon.dev"];
+/// Names that only a configuration mentions, and keys that it has; in lower case.
+const CONFIG_WORDS: &[&str] = &["nodeconfig", "node.eks.aws", "tenon.dev"];
+const CONFIG_KEYS: &[&str] = &["apiversion", "kind", "spec"];
 
 const BOOTSTRAP: &str = "/etc/eks/bootstrap.sh";
 
 /// True for a text that should be read as a document although nothing says what it is.
 pub(super) fn may_be_config(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
-    kind_by_start(text).is_none() && CONFIG_WORDS.iter().any(|word| lower.contains(word))
+    let word = || CONFIG_WORDS.iter().any(|word| lower.contains(word));
+    let key = || lower.lines().any(|line| CONFIG_KEYS.iter().any(|key| has_key(line, key)));
+    kind_by_start(text).is_none() && (word() || key())
+}
+
+/// True for `key:` and `"key":` at the start of a line, brackets and blanks aside.
+fn has_key(line: &str, key: &str) -> bool {
+    let rest = line.trim_start_matches([' ', '\t', '{', '"', '\'']).strip_prefix(key);
+    rest.is_some_and(|rest| rest.trim_start_matches(['"', '\'']).trim_start().starts_with(':'))
 }
 
 /// True when no line stands at the first column.
@@ -136,17 +145,18 @@ fn looks_like_config(text: &str) -> bool {
 
 fn report_untaken(part: &Part, decoded: &mut Decoded) {
     let number = part.place.part.unwrap_or(1);
-    let problem = match &part.media_type {
-        None => Problem::new(
-            &PART_WITHOUT_TYPE,
-            format!("part {number} holds a NodeConfig but has no Content-Type"),
-        ),
-        Some(_) => Problem::new(
-            &PART_OF_OTHER_TYPE,
-            format!("part {number} holds a NodeConfig but is of another type"),
-        ),
-    };
-    decoded.error(problem.at(part.place.clone()));
+    let place = part.place.clone();
+    decoded.findings.push(match &part.media_type {
+        None => {
+            let what = format!("part {number} holds a NodeConfig but has no Content-Type");
+            Finding::error(Problem::new(&PART_WITHOUT_TYPE, what).at(place))
+        }
+        // nodeadm skips such a part without a word.
+        Some(_) => {
+            let what = format!("part {number} holds a NodeConfig but is of another type");
+            Finding::tolerated(Problem::new(&PART_OF_OTHER_TYPE, what).at(place))
+        }
+    });
 }
 
 /// Counts parts by kind: `1 cloud-config part`, `2 shell script parts`.
@@ -249,7 +259,10 @@ mod tests {
             ("#cloud-config\nwrite_files: [{content: 'kind: NodeConfig'}]\n", false),
             ("{\"ignition\":{\"version\":\"3.4.0\"},\"kind\":1}", false),
             ("[settings.kubernetes]\nkind = 1\n", false),
+            ("spec:\n", true),
+            ("{ \"spec\" : {} }", true),
             ("hello\n", false),
+            ("be kind: rewind\nkindly\nspecial: x\n", false),
         ] {
             assert_eq!(may_be_config(text), config, "{text}");
         }

@@ -2,8 +2,8 @@
 
 use std::io::Read;
 
-use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use base64::{DecodeError, Engine};
 use flate2::bufread::GzDecoder;
 
 use super::{BASE64_LAYERS, Budget, GZIP_LAYERS, LAYER_BYTES, LAYER_RATIO};
@@ -44,21 +44,44 @@ pub(super) fn peel(
         if bytes.starts_with(BYTE_ORDER_MARK) {
             bytes.drain(..BYTE_ORDER_MARK.len());
         }
-        let (layer, limit, inner) = if bytes.starts_with(b"\x1f\x8b") {
-            ("gzip", GZIP_LAYERS, gunzip(&bytes, &place, budget))
-        } else if let Some(decoded) = from_base64(&bytes, &place, budget) {
-            ("base64", BASE64_LAYERS, decoded)
-        } else {
-            return Ok(Peeled { bytes, place });
+        let Some(layer) = outermost(&bytes) else { return Ok(Peeled { bytes, place }) };
+        let (name, limit) = match layer {
+            Layer::Gzip => ("gzip", GZIP_LAYERS),
+            Layer::Base64(_) => ("base64", BASE64_LAYERS),
         };
-        let removed = place.layers.iter().filter(|removed| *removed == layer).count();
-        if removed == limit {
-            let what = format!("there is a third {layer} layer around the text");
+        if place.layers.iter().filter(|removed| *removed == name).count() == limit {
+            let what = format!("there is a third {name} layer around the text");
             return Err(Problem::new(&LAYER_LIMIT, what).at(place));
         }
-        bytes = inner?;
-        place.layers.push(layer.to_owned());
+        bytes = match layer {
+            Layer::Gzip => gunzip(&bytes, &place, budget)?,
+            Layer::Base64(Ok(decoded)) => charge(decoded, &place, budget)?,
+            Layer::Base64(Err(error)) => return Err(bad_base64(&bytes, &error, &place)),
+        };
+        place.layers.push(name.to_owned());
     }
+}
+
+pub(super) enum Layer {
+    Gzip,
+    Base64(Result<Vec<u8>, DecodeError>),
+}
+
+/// Tells which layer the bytes start with; None when they are the text itself.
+pub(super) fn outermost(bytes: &[u8]) -> Option<Layer> {
+    if bytes.starts_with(b"\x1f\x8b") {
+        return Some(Layer::Gzip);
+    }
+    let text = bytes.trim_ascii();
+    let letter = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=-_\r\n".contains(byte);
+    if text.is_empty() || !text.iter().all(letter) {
+        return None;
+    }
+    let letters: Vec<u8> = text.iter().copied().filter(|byte| !b"\r\n".contains(byte)).collect();
+    let decoded = STANDARD.decode(&letters);
+    let certain = letters.len() >= CERTAINLY_BASE64;
+    let base64 = certain || decoded.as_deref().is_ok_and(readable);
+    base64.then_some(Layer::Base64(decoded))
 }
 
 /// Checks that bytes are text.
@@ -149,26 +172,6 @@ fn damaged(offset: usize, cause: &str, place: &Place) -> Problem {
     Problem::new(&BAD_GZIP, what).at(Place { offset: Some(offset), ..place.clone() }).cause(cause)
 }
 
-/// Decodes a blob that is base64 from end to end; None when it is something else.
-pub(super) fn from_base64(
-    bytes: &[u8],
-    place: &Place,
-    budget: &mut Budget,
-) -> Option<Result<Vec<u8>, Problem>> {
-    let text = bytes.trim_ascii();
-    let letter = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=-_\r\n".contains(byte);
-    if text.is_empty() || !text.iter().all(letter) {
-        return None;
-    }
-    let letters: Vec<u8> = text.iter().copied().filter(|byte| !b"\r\n".contains(byte)).collect();
-    let certain = letters.len() >= CERTAINLY_BASE64;
-    match STANDARD.decode(&letters) {
-        Ok(decoded) if certain || readable(&decoded) => Some(charge(decoded, place, budget)),
-        Err(error) if certain => Some(Err(bad_base64(bytes, &error, place))),
-        _ => None,
-    }
-}
-
 fn readable(bytes: &[u8]) -> bool {
     let control = |c: char| c.is_control() && !c.is_whitespace();
     bytes.starts_with(b"\x1f\x8b")
@@ -194,7 +197,7 @@ pub(super) fn charge(
 }
 
 /// Names the byte at fault, counted in the text as it arrived, line ends included.
-fn bad_base64(bytes: &[u8], error: &base64::DecodeError, place: &Place) -> Problem {
+pub(super) fn bad_base64(bytes: &[u8], error: &DecodeError, place: &Place) -> Problem {
     let start = bytes.len() - bytes.trim_ascii_start().len();
     let letters = || {
         let all = bytes.iter().enumerate().skip(start);
@@ -202,7 +205,7 @@ fn bad_base64(bytes: &[u8], error: &base64::DecodeError, place: &Place) -> Probl
     };
     let end = bytes.trim_ascii_end().len();
     let (what, offset) = match error {
-        base64::DecodeError::InvalidByte(index, byte) => {
+        DecodeError::InvalidByte(index, byte) => {
             let offset = letters().nth(*index).unwrap_or(end);
             let why = if b"-_".contains(byte) { " (of the URL alphabet)" } else { "" };
             (format!("has a wrong character{why} at byte {offset}"), offset)

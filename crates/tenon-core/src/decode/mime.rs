@@ -145,18 +145,19 @@ impl<'a> Reader<'a> {
                 Part { place, media_type, text: String::from_utf8_lossy(&text).into_owned() };
             return self.others.push(hints::describe_part(&part, self.decoded));
         }
-        match self.config(text, place.clone()) {
-            Ok(text) => take(Part { place: text.1, media_type, text: text.0 }, self.decoded),
+        match self.config(text, place) {
+            Ok(part) => take(part, self.decoded),
             Err(problem) => self.decoded.error(problem),
         }
     }
 
     /// Removes the layers inside a part.
-    fn config(&mut self, bytes: Vec<u8>, place: Place) -> Result<(String, Place), Problem> {
+    fn config(&mut self, bytes: Vec<u8>, place: Place) -> Result<Part, Problem> {
         let bytes = layers::charge(bytes, &place, self.budget)?;
         let peeled = layers::peel(bytes, place, self.budget)?;
         let place = peeled.place.clone();
-        Ok((layers::text(peeled)?, place))
+        let media_type = place.media_type.clone();
+        Ok(Part { place, media_type, text: layers::text(peeled)? })
     }
 
     fn stop(&mut self, what: &str, at: &[u8]) -> Result<(), Stop> {
@@ -166,7 +167,8 @@ impl<'a> Reader<'a> {
 
     /// Reports a problem at the start of a slice of the message.
     fn error(&mut self, problem: Problem, at: &[u8]) {
-        let offset = at.as_ptr() as usize - self.message.as_ptr() as usize;
+        // Every slice here is cut from the message, so its address tells where.
+        let offset = at.as_ptr().addr() - self.message.as_ptr().addr();
         let line = 1 + self.message[..offset].iter().filter(|byte| **byte == b'\n').count();
         let place = Place {
             line: u32::try_from(line).unwrap_or(u32::MAX),
@@ -231,7 +233,9 @@ pub(super) fn read_headers(bytes: &[u8]) -> Headers {
 fn parse_header(line: &[u8]) -> Option<Header> {
     let colon = line.iter().position(|byte| *byte == b':')?;
     let name = &line[..colon];
-    if name.is_empty() || !name.iter().all(|byte| byte.is_ascii_graphic()) {
+    // The standard allows more signs, but `#` and quotes start content, not headers.
+    let letter = name.first().is_some_and(u8::is_ascii_alphabetic);
+    if !letter || !name.iter().all(u8::is_ascii_graphic) {
         return None;
     }
     let name = String::from_utf8_lossy(name).to_ascii_lowercase();

@@ -22,7 +22,7 @@ pub use snippet::snippet;
 use crate::codes::decode::{INDENTED_BY_TEMPLATE, TOO_LARGE_SOURCE};
 use crate::problem::{Finding, Place, Problem};
 use crate::tree::Span;
-use layers::Peeled;
+use layers::{Layer, Peeled};
 
 /// Bytes of user data, and of a file or standard input, before anything is removed.
 pub const USER_DATA_BYTES: usize = 64 << 10;
@@ -130,10 +130,11 @@ pub fn peel_one(
     place: &Place,
     budget: &mut Budget,
 ) -> Option<(&'static str, Result<Vec<u8>, Problem>)> {
-    if bytes.starts_with(b"\x1f\x8b") {
-        return Some(("gzip", layers::gunzip(bytes, place, budget)));
-    }
-    layers::from_base64(bytes, place, budget).map(|inner| ("base64", inner))
+    Some(match layers::outermost(bytes)? {
+        Layer::Gzip => ("gzip", layers::gunzip(bytes, place, budget)),
+        Layer::Base64(Ok(decoded)) => ("base64", layers::charge(decoded, place, budget)),
+        Layer::Base64(Err(error)) => ("base64", Err(layers::bad_base64(bytes, &error, place))),
+    })
 }
 
 /// Bytes as text, or which other encoding they are in.
@@ -184,3 +185,6 @@ fn take(part: Part, decoded: &mut Decoded) {
     }
     decoded.parts.push(part);
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,6 +24,7 @@ mod node_name;
 mod pods;
 mod preflight;
 mod registries;
+pub mod reserved;
 mod resolved;
 mod runtime_spec;
 mod show;

@@ -145,10 +145,9 @@ fn is_printable(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::{Map, json};
+    use serde_json::json;
 
     use super::*;
-    use crate::tree::{Tree, Written};
     use crate::yaml::parse;
 
     #[test]
@@ -236,26 +235,6 @@ spec:
         }
     }
 
-    /// The value of a tree in a dialect.
-    fn read(tree: &Tree, dialect: Dialect) -> Value {
-        match &tree.value {
-            Written::List(items) => items.iter().map(|item| read(item, dialect)).collect(),
-            Written::Map(entries) => {
-                let entry =
-                    |entry: &crate::tree::Entry| (entry.key.clone(), read(&entry.value, dialect));
-                Value::Object(entries.iter().map(entry).collect::<Map<_, _>>())
-            }
-            Written::Scalar(scalar) => match scalar.resolve(dialect) {
-                Meaning::Null => Value::Null,
-                Meaning::Bool(value) => value.into(),
-                Meaning::Int(value) => value.into(),
-                Meaning::Uint(value) => value.into(),
-                Meaning::Float(value) => value.into(),
-                Meaning::Text(value) => value.into(),
-            },
-        }
-    }
-
     fn values() -> impl Strategy<Value = Value> {
         let text = prop_oneof![
             any::<String>(),
@@ -289,7 +268,7 @@ spec:
             })?;
             prop_assert_eq!(documents.len(), 1);
             for dialect in [Dialect::Yaml11, Dialect::Yaml12] {
-                prop_assert_eq!(&read(&documents[0], dialect), &value, "{:?} in {:?}", dialect, text);
+                prop_assert_eq!(&documents[0].to_json(dialect), &value, "{:?} in {:?}", dialect, text);
             }
         }
     }

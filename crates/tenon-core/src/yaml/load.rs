@@ -8,7 +8,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 use super::offsets::Offsets;
 use super::{DEPTH, DOCUMENT_BYTES, ENTRIES, NODES, SCALAR_BYTES, Syntax, message};
 use crate::codes::decode::{
-    ALIAS_LOOP, BAD_KEY, BAD_TAG, DUPLICATE_KEY, TEMPLATE_LEFT, TOO_LARGE_DOCUMENT,
+    ALIAS_LOOP, BAD_KEY, BAD_TAG, DUPLICATE_KEY, TAB_INDENT, TEMPLATE_LEFT, TOO_LARGE_DOCUMENT,
 };
 use crate::tree::{Entry, Scalar, Span, Tree, Written};
 
@@ -40,13 +40,29 @@ fn load(text: &str, tags: Tags) -> Result<Vec<Tree>, Syntax> {
     if text.len() > DOCUMENT_BYTES {
         return Err(too_large("the document is larger than 1 MiB", Span::start()));
     }
+    if let Some(syntax) = message::control_character(text) {
+        return Err(syntax);
+    }
     let offsets = Offsets::new(text);
     let mut loader = Loader { tags, ..Loader::default() };
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| message::syntax(text, &offsets, &error))?;
         loader.take(event, offsets.span(&span)).map_err(|syntax| template_left(text, syntax))?;
     }
-    Ok(loader.documents)
+    let tab = loader.documents.iter().find_map(|document| tab_before(text, document));
+    tab.map_or(Ok(loader.documents), Err)
+}
+
+/// A tab before the first key of a document, which the parser lets through. Brackets may have
+/// any blanks before them.
+fn tab_before(text: &str, document: &Tree) -> Option<Syntax> {
+    let Span { offset, .. } = document.span;
+    let collection = !matches!(document.value, Written::Scalar(_));
+    if !collection || text[offset..].starts_with(['{', '[']) || !text[..offset].ends_with('\t') {
+        return None;
+    }
+    let span = Span { offset: offset - 1, column: document.span.column - 1, ..document.span };
+    Some(Syntax::new(&TAB_INDENT, message::TAB_WHAT, span))
 }
 
 #[derive(Default)]

@@ -7,6 +7,7 @@ use super::offsets::Offsets;
 use crate::codes::decode::{BAD_SYNTAX, TAB_INDENT, TEMPLATE_LEFT};
 use crate::tree::Span;
 
+pub(super) const TAB_WHAT: &str = "a tab cannot indent";
 pub(super) const TEMPLATE_WHAT: &str = "a template expression was left in the text";
 
 /// What the parser says, what we say, and what usually cures it.
@@ -92,14 +93,14 @@ const WORDS: &[(&str, &str, &str)] = &[
         "quote the value",
     ),
     (
-        "found unprintable character",
-        "there is a control character in the text",
-        "remove it, or write it as an escape in double quotes",
+        "illegal placement of ':'",
+        "a `key:` stands inside a bracket that is still open",
+        "close the `[` or `{` above",
     ),
     (
         "did not find expected node content",
-        "a value is missing or starts with a reserved character",
-        "add the value, or quote it",
+        "a value is missing, starts with a reserved sign, or a bracket above is still open",
+        "add the value or quote it, or close the bracket",
     ),
     (
         "block scalar",
@@ -120,13 +121,13 @@ const WORDS: &[(&str, &str, &str)] = &[
 
 /// Turns an error of the parser into ours, with the likely cause in the line it points at.
 pub(super) fn syntax(text: &str, offsets: &Offsets, error: &ScanError) -> Syntax {
-    let span = offsets.point(*error.marker());
-    let (start, line) = line_at(text, span.offset);
-    if let Some(tab) = indenting_tab(line) {
-        let column = u32::try_from(tab + 1).unwrap_or(u32::MAX);
-        let span = Span { offset: start + tab, column, width: 1, ..span };
-        return Syntax::new(&TAB_INDENT, "a tab cannot indent", span);
+    let offset = offsets.byte(error.marker().index());
+    let start = line_start(text, offset);
+    if let Some(tab) = indenting_tab(text, start, error.info().contains("tab")) {
+        return Syntax::new(&TAB_INDENT, TAB_WHAT, span_at(text, tab));
     }
+    let span = span_at(text, culprit(text, offset, error.info()));
+    let line = text[start..].lines().next().unwrap_or("");
     if line.contains("{{") || line.contains("${") {
         return Syntax::new(&TEMPLATE_LEFT, TEMPLATE_WHAT, span);
     }
@@ -137,14 +138,54 @@ pub(super) fn syntax(text: &str, offsets: &Offsets, error: &ScanError) -> Syntax
     }
 }
 
-/// The line around a byte offset and where it starts.
-fn line_at(text: &str, offset: usize) -> (usize, &str) {
-    let start = text[..offset].rfind('\n').map_or(0, |end| end + 1);
-    (start, text[start..].lines().next().unwrap_or(""))
+/// Refuses control characters, which the parser lets through.
+pub(super) fn control_character(text: &str) -> Option<Syntax> {
+    let forbidden = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{85}');
+    let offset = text.find(forbidden)?;
+    let what = "there is a control character in the text";
+    let fix = "remove it, or write it as an escape in double quotes";
+    Some(Syntax::new(&BAD_SYNTAX, what, span_at(text, offset)).fix(fix))
 }
 
-/// The column, from 0, of a tab in the indentation. Indentation is ASCII, so bytes are columns.
-fn indenting_tab(line: &str) -> Option<usize> {
-    let indent = line.len() - line.trim_start_matches([' ', '\t']).len();
-    line[..indent].find('\t')
+/// The parser notices a line without `:` and an open bracket only where the text goes on or
+/// ends; the line before that is the one to mend.
+fn culprit(text: &str, offset: usize, info: &str) -> usize {
+    let before = text[..offset].trim_end();
+    let late = text[offset..].trim().is_empty() || info.contains("simple key expect");
+    if !late || before.is_empty() || text[before.len()..offset].is_empty() {
+        return offset;
+    }
+    let start = line_start(text, before.len());
+    start + indent(&text[start..])
+}
+
+fn span_at(text: &str, offset: usize) -> Span {
+    let start = line_start(text, offset);
+    let number = |count: usize| u32::try_from(count + 1).unwrap_or(u32::MAX);
+    let line = number(text[..start].lines().count());
+    Span { offset, line, column: number(text[start..offset].chars().count()), width: 1 }
+}
+
+fn line_start(text: &str, offset: usize) -> usize {
+    text[..offset].rfind('\n').map_or(0, |end| end + 1)
+}
+
+fn indent(line: &str) -> usize {
+    line.len() - line.trim_start_matches([' ', '\t']).len()
+}
+
+/// The first tab in the indentation of the line at `start`, or of a later one when the parser
+/// complains of a tab: it then points at the value before it.
+fn indenting_tab(text: &str, start: usize, search: bool) -> Option<usize> {
+    let mut position = start;
+    for line in text[start..].split_inclusive('\n') {
+        if let Some(tab) = line[..indent(line)].find('\t') {
+            return Some(position + tab);
+        }
+        if !search {
+            return None;
+        }
+        position += line.len();
+    }
+    None
 }

@@ -60,3 +60,6 @@ impl Syntax {
         problem
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,5 @@
 //! Byte offsets from the parser's marks, which count characters.
 
-use saphyr_parser::Marker;
-
 use crate::tree::Span;
 
 const STRIDE: usize = 64;
@@ -30,22 +28,13 @@ impl<'a> Offsets<'a> {
         let offset = self.byte(span.start.index());
         let end = self.byte(span.end.index()).max(offset);
         let words = self.text[offset..end].lines().next().unwrap_or("").trim_end();
-        Span { width: count(words).max(1), ..self.point(span.start) }
-    }
-
-    /// One character at a mark.
-    pub(super) fn point(&self, mark: Marker) -> Span {
         Span {
-            offset: self.byte(mark.index()),
-            line: number(mark.line()),
-            column: number(mark.col() + 1),
-            width: 1,
+            offset,
+            line: number(span.start.line()),
+            column: number(span.start.col() + 1),
+            width: number(words.chars().count()).max(1),
         }
     }
-}
-
-fn count(text: &str) -> u32 {
-    number(text.chars().count())
 }
 
 fn number(value: usize) -> u32 {

@@ -3,7 +3,9 @@
 //! YAML 1.1 is read as the Kubernetes world's Go reader (version 2) reads it, YAML 1.2 by its
 //! core schema. The two share nulls and floats and differ in booleans and integers.
 
-use crate::tree::{Dialect, Meaning, Scalar};
+use serde_json::Value;
+
+use crate::tree::{Dialect, Entry, Meaning, Scalar, Tree, Written};
 
 const NULLS: &[&str] = &["", "~", "null", "Null", "NULL"];
 
@@ -32,6 +34,32 @@ impl Scalar {
                 Dialect::Yaml12 => number_12(text),
             })
             .unwrap_or_else(|| Meaning::Text(self.text.clone()))
+    }
+}
+
+impl Tree {
+    /// The document as JSON in a dialect. JSON has no infinities; they stay text.
+    pub fn to_json(&self, dialect: Dialect) -> Value {
+        match &self.value {
+            Written::Scalar(scalar) => json_scalar(scalar, dialect),
+            Written::List(items) => items.iter().map(|item| item.to_json(dialect)).collect(),
+            Written::Map(entries) => {
+                let entry = |entry: &Entry| (entry.key.clone(), entry.value.to_json(dialect));
+                Value::Object(entries.iter().map(entry).collect())
+            }
+        }
+    }
+}
+
+fn json_scalar(scalar: &Scalar, dialect: Dialect) -> Value {
+    match scalar.resolve(dialect) {
+        Meaning::Null => Value::Null,
+        Meaning::Bool(value) => value.into(),
+        Meaning::Int(value) => value.into(),
+        Meaning::Uint(value) => value.into(),
+        Meaning::Float(value) if value.is_finite() => value.into(),
+        Meaning::Float(_) => scalar.text.as_str().into(),
+        Meaning::Text(value) => value.into(),
     }
 }
 
@@ -117,6 +145,8 @@ fn float(text: &str) -> Option<Meaning> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use Meaning::{Bool, Float, Int, Null, Uint};
 
@@ -203,6 +233,15 @@ mod tests {
         for dialect in [Dialect::Yaml11, Dialect::Yaml12] {
             assert!(matches!(scalar.resolve(dialect), Float(value) if value.is_nan()));
         }
+    }
+
+    #[test]
+    fn trees_become_json_by_the_dialect() {
+        let tree = crate::yaml::parse("a: [no, 010, .inf, ~]\nb: {c: \"1\"}\n").unwrap().remove(0);
+        let old = json!({"a": [false, 8, ".inf", null], "b": {"c": "1"}});
+        let new = json!({"a": ["no", 10, ".inf", null], "b": {"c": "1"}});
+        assert_eq!(tree.to_json(Dialect::Yaml11), old);
+        assert_eq!(tree.to_json(Dialect::Yaml12), new);
     }
 
     #[test]

@@ -1,0 +1,455 @@
+//! How many pods a machine may run, and why.
+//!
+//! ```text
+//! question   network settings, mode, cap: from the config or from the command line
+//! subject    an instance type and what is known about it (instances: the table)
+//! formula    the arithmetic
+//! explain    the answer as text and as JSON
+//! names      patterns and nearest names
+//! ```
+//!
+//! One function, [`answer`], serves the plan, `tenon max-pods` and the checks: two code paths
+//! with two answers is the bug that this room removes.
+
+mod explain;
+mod formula;
+mod instances;
+mod names;
+mod question;
+mod subject;
+
+pub use explain::{SCHEMA, json, text};
+pub use formula::{DEFAULT_PODS, plain};
+pub use instances::{
+    Accelerator, AcceleratorKind, Arch, DiskKind, Head, InstanceType, LocalDisks, Origin, Table,
+    TableError, Virt, find,
+};
+pub use names::{Pattern, is_pattern, nearest_types};
+pub use question::{CapRule, Cni, CniVersion, IpFamily, MetalPrefix, Network, Prefix, Question};
+pub use subject::{Limits, Source, Subject};
+
+use crate::codes;
+use crate::config::{self, MaxPodsMode, OnUnknown};
+use crate::expression::{self, ExpressionError, Variables};
+use crate::facts::InstanceLimits;
+use crate::problem::{Place, Problem};
+
+/// Where prefix delegation begins in the VPC CNI, on each kind of machine.
+const PREFIX_SINCE: CniVersion = CniVersion::new(1, 9, 0);
+const METAL_PREFIX_SINCE: CniVersion = CniVersion::new(1, 11, 0);
+const IPV6_SINCE: CniVersion = CniVersion::new(1, 10, 0);
+
+/// Types whose interfaces older public lists count over all cards. In doubt the lower value is
+/// taken: too high a limit gives pods that never get an address.
+const DISPUTED: [(&str, u32); 4] = [
+    ("i7ie.48xlarge", 15),
+    ("i7ie.metal-48xl", 15),
+    ("i8ge.48xlarge", 24),
+    ("i8ge.metal-48xl", 24),
+];
+
+/// A pod limit with the chain that leads to it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolved<'a> {
+    /// Empty without a platform.
+    pub instance_type: &'a str,
+    /// The mode's result.
+    pub pods: u32,
+    /// The plain formula; None when the type is not known.
+    pub std: Option<u32>,
+    /// False when the limit rests on the default of 110; the warning must stay visible.
+    pub known: bool,
+    /// `eni`, `fixed`, `min`, `expression`
+    pub mode: &'static str,
+    pub addressing: Addressing,
+    pub terms: Option<Terms>,
+    /// The addressing's result before the cap.
+    pub uncapped: u32,
+    pub cap: Capped,
+    pub alternatives: Option<Alternatives>,
+    /// Everything known about the type.
+    pub row: Option<InstanceType<'a>>,
+    pub notes: Vec<String>,
+    pub warnings: Vec<Problem>,
+    pub source: Source<'a>,
+}
+
+/// How pods get their addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Addressing {
+    Secondary,
+    Prefix,
+    Ipv6Prefix,
+    /// Another CNI hands them out.
+    Other,
+    /// The type is not known.
+    Unknown,
+}
+
+impl Addressing {
+    pub fn name(self) -> &'static str {
+        match self {
+            Addressing::Secondary => "secondary addresses",
+            Addressing::Prefix => "prefix delegation",
+            Addressing::Ipv6Prefix => "ipv6 prefixes",
+            Addressing::Other => "other cni",
+            Addressing::Unknown => "unknown",
+        }
+    }
+}
+
+/// The numbers of the formula.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terms {
+    pub enis: u32,
+    pub enis_total: Option<u32>,
+    pub cards: Option<u32>,
+    pub ipv4_per_eni: u32,
+    pub used_enis: u32,
+    pub vcpu: u32,
+    pub custom_networking: bool,
+    pub max_enis: u32,
+    pub cni_version: Option<CniVersion>,
+}
+
+/// What the cap did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capped {
+    pub rule: CapRule,
+    pub applied: bool,
+    /// The number that was compared with; None when the rule does not bind here.
+    pub limit: Option<u32>,
+}
+
+/// What other settings would give for the same type and the same `max_enis`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Alternatives {
+    pub plain: u32,
+    pub recommended: u32,
+    /// None where prefix delegation is not possible.
+    pub prefix: Option<u32>,
+    pub prefix_uncapped: Option<u32>,
+    pub custom_networking: u32,
+}
+
+/// Resolves the wish of a config on an instance type, as the plan does. `limits` come from the
+/// facts and count for types that the table does not know.
+pub fn resolve<'a>(
+    wish: &config::MaxPods,
+    instance_type: &'a str,
+    limits: Option<InstanceLimits>,
+) -> Result<Resolved<'a>, Problem> {
+    answer(&Question::from(wish), &Subject::find(instance_type, &[], limits))
+}
+
+/// Answers a question about a subject.
+pub fn answer<'a>(question: &Question, subject: &Subject<'a>) -> Result<Resolved<'a>, Problem> {
+    match subject {
+        Subject::Known(limits) => known(question, limits),
+        Subject::Unknown(name) => unknown(question, name),
+        Subject::NoPlatform => Ok(without_type(question, "")),
+    }
+}
+
+fn known<'a>(question: &Question, limits: &Limits<'a>) -> Result<Resolved<'a>, Problem> {
+    let network = &question.network;
+    let mut notes = notes(limits);
+    let addressing = addressing(network, limits, &mut notes)?;
+    let used_enis = formula::used_enis(limits.enis, network);
+    let uncapped = uncapped(addressing, used_enis, limits);
+    let cap = cap(question.cap, addressing, limits.vcpu, uncapped);
+    let eni = cap.limit.map_or(uncapped, |limit| match addressing {
+        // One prefix holds more addresses than any node has pods: the cap decides alone.
+        Addressing::Ipv6Prefix => limit,
+        _ => uncapped.min(limit),
+    });
+    let std = formula::plain(limits.enis, limits.ipv4_per_eni);
+    let mut warnings = Vec::new();
+    let pods = by_mode(&question.mode, eni, std, limits, &mut warnings)?;
+    if addressing != Addressing::Other && used_enis == 0 {
+        let what = format!("no address is left for ordinary pods on {}", limits.name);
+        warnings.push(Problem::new(&codes::max_pods::NO_POD_ADDRESSES, what));
+    }
+    Ok(Resolved {
+        instance_type: limits.name,
+        pods,
+        std: Some(std),
+        known: true,
+        mode: mode_name(&question.mode),
+        addressing,
+        terms: Some(terms(network, limits, used_enis)),
+        uncapped,
+        cap,
+        alternatives: Some(alternatives(network, limits)),
+        row: limits.row,
+        notes,
+        warnings,
+        source: limits.source,
+    })
+}
+
+/// What the mode makes of the addressing's result.
+fn by_mode(
+    mode: &MaxPodsMode,
+    eni: u32,
+    std: u32,
+    limits: &Limits<'_>,
+    warnings: &mut Vec<Problem>,
+) -> Result<u32, Problem> {
+    match mode {
+        MaxPodsMode::Eni => Ok(eni),
+        MaxPodsMode::Fixed(value) => Ok(*value),
+        MaxPodsMode::Min(value) => Ok(eni.min(*value)),
+        MaxPodsMode::Expression { text, lenient } => match compute(text, *lenient, std, limits) {
+            Ok(pods) => Ok(pods),
+            Err(error) if *lenient => {
+                warnings.push(bad_expression(&error).cause(format!("{std} pods are used instead")));
+                Ok(std)
+            }
+            Err(error) => Err(bad_expression(&error)),
+        },
+    }
+}
+
+/// `min` and `max` are ours, so a document of the compatibility kind may not use them.
+fn compute(
+    text: &str,
+    lenient: bool,
+    std: u32,
+    limits: &Limits<'_>,
+) -> Result<u32, ExpressionError> {
+    let variables = Variables {
+        default_enis: limits.enis.into(),
+        ips_per_eni: limits.ipv4_per_eni.into(),
+        max_pods: std.into(),
+    };
+    let parsed = expression::parse(text, !lenient)?;
+    let pods = expression::eval(&parsed, &variables)?;
+    // The evaluator's range fits.
+    Ok(u32::try_from(pods).unwrap_or(u32::MAX))
+}
+
+/// The problem with an expression, wherever it is found.
+pub fn bad_expression(error: &ExpressionError) -> Problem {
+    Problem::new(&codes::max_pods::BAD_EXPRESSION, "the pod limit's expression does not work out")
+        .at(Place::field("spec.kubelet.maxPods.expression"))
+        .cause(error)
+}
+
+fn mode_name(mode: &MaxPodsMode) -> &'static str {
+    match mode {
+        MaxPodsMode::Eni => "eni",
+        MaxPodsMode::Fixed(_) => "fixed",
+        MaxPodsMode::Min(_) => "min",
+        MaxPodsMode::Expression { .. } => "expression",
+    }
+}
+
+/// Chooses how pods get their addresses, or says why that is not possible.
+fn addressing(
+    network: &Network,
+    limits: &Limits<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Addressing, Problem> {
+    let Cni::Vpc(version) = network.cni else { return Ok(Addressing::Other) };
+    if network.ip_family == IpFamily::Ipv6 {
+        return match ipv6_obstacle(version, limits) {
+            None => Ok(Addressing::Ipv6Prefix),
+            Some(why) => Err(refused(&codes::max_pods::NO_IPV6, "IPv6 is", limits, &why)),
+        };
+    }
+    match (network.prefix, prefix_obstacle(version, network.metal, limits)) {
+        (Prefix::Off, _) => Ok(Addressing::Secondary),
+        (_, None) => Ok(Addressing::Prefix),
+        (Prefix::Auto, Some(why)) => {
+            notes.push(format!("secondary addresses taken: {why}"));
+            Ok(Addressing::Secondary)
+        }
+        (Prefix::On, Some(why)) => {
+            let page = &codes::max_pods::NO_PREFIX_DELEGATION;
+            Err(refused(page, "prefix delegation is", limits, &why)
+                .at(Place::field("spec.kubelet.maxPods.prefixDelegation")))
+        }
+    }
+}
+
+fn refused(page: &'static codes::Page, thing: &str, limits: &Limits<'_>, why: &str) -> Problem {
+    Problem::new(page, format!("{thing} not possible on {}", limits.name)).cause(why)
+}
+
+/// Why prefix delegation is not possible, if it is not.
+fn prefix_obstacle(
+    version: Option<CniVersion>,
+    metal: MetalPrefix,
+    limits: &Limits<'_>,
+) -> Option<String> {
+    let since = match limits.virt() {
+        Some(Virt::Xen) => return Some("the type runs on the Xen hypervisor".to_owned()),
+        Some(Virt::Metal) if metal == MetalPrefix::Deny => {
+            return Some("prefixes on bare metal are switched off".to_owned());
+        }
+        Some(Virt::Metal) => METAL_PREFIX_SINCE,
+        Some(Virt::Nitro) | None => PREFIX_SINCE,
+    };
+    too_old(version, since)
+}
+
+fn ipv6_obstacle(version: Option<CniVersion>, limits: &Limits<'_>) -> Option<String> {
+    if limits.virt() == Some(Virt::Xen) {
+        return Some("the type runs on the Xen hypervisor".to_owned());
+    }
+    if limits.row.is_some_and(|row| row.ipv6_per_eni == 0) {
+        return Some("the type has no IPv6".to_owned());
+    }
+    too_old(version, IPV6_SINCE)
+}
+
+/// An unnamed version counts as a current one.
+fn too_old(version: Option<CniVersion>, since: CniVersion) -> Option<String> {
+    let version = version.filter(|version| *version < since)?;
+    Some(format!("the VPC CNI does it since {since}, and this is {version}"))
+}
+
+fn uncapped(addressing: Addressing, used_enis: u32, limits: &Limits<'_>) -> u32 {
+    match addressing {
+        Addressing::Prefix | Addressing::Ipv6Prefix => {
+            formula::prefix(used_enis, limits.ipv4_per_eni)
+        }
+        Addressing::Other => formula::cap_by_vcpu(limits.vcpu),
+        Addressing::Secondary | Addressing::Unknown => {
+            formula::secondary(used_enis, limits.ipv4_per_eni)
+        }
+    }
+}
+
+fn cap(rule: CapRule, addressing: Addressing, vcpu: u32, uncapped: u32) -> Capped {
+    let prefixes = matches!(addressing, Addressing::Prefix | Addressing::Ipv6Prefix);
+    let limit = match rule {
+        CapRule::None => None,
+        CapRule::At(limit) => Some(limit),
+        CapRule::Always => Some(formula::cap_by_vcpu(vcpu)),
+        CapRule::Auto => prefixes.then(|| formula::cap_by_vcpu(vcpu)),
+    };
+    let applied = limit.is_some_and(|limit| limit < uncapped);
+    Capped { rule, applied, limit }
+}
+
+fn terms(network: &Network, limits: &Limits<'_>, used_enis: u32) -> Terms {
+    let cni_version = match network.cni {
+        Cni::Vpc(version) => version,
+        Cni::Other => None,
+    };
+    Terms {
+        enis: limits.enis,
+        enis_total: limits.row.map(|row| row.enis_total),
+        cards: limits.row.map(|row| row.cards),
+        ipv4_per_eni: limits.ipv4_per_eni,
+        used_enis,
+        vcpu: limits.vcpu,
+        custom_networking: network.custom_networking,
+        max_enis: network.max_enis,
+        cni_version,
+    }
+}
+
+fn alternatives(network: &Network, limits: &Limits<'_>) -> Alternatives {
+    let used = |custom_networking| {
+        formula::used_enis(limits.enis, &Network { custom_networking, ..*network })
+    };
+    let plain = formula::secondary(used(false), limits.ipv4_per_eni);
+    let limit = formula::cap_by_vcpu(limits.vcpu);
+    let possible = prefix_obstacle(None, network.metal, limits).is_none();
+    let prefix = possible.then(|| formula::prefix(used(false), limits.ipv4_per_eni));
+    Alternatives {
+        plain,
+        recommended: plain.min(limit),
+        prefix: prefix.map(|pods| pods.min(limit)),
+        prefix_uncapped: prefix,
+        custom_networking: formula::secondary(used(true), limits.ipv4_per_eni),
+    }
+}
+
+/// What a reader of the answer should know about the row.
+fn notes(limits: &Limits<'_>) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some((_, older)) = DISPUTED.iter().find(|(name, _)| *name == limits.name) {
+        let pods = formula::plain(*older, limits.ipv4_per_eni);
+        notes.push(format!(
+            "older public lists count {older} interfaces ({pods} pods); the default card has {}",
+            limits.enis
+        ));
+    }
+    if limits.enis == 1 {
+        notes.push("a single interface: custom networking leaves no address for pods".to_owned());
+    }
+    let Some(row) = limits.row else { return notes };
+    match row.arch {
+        Arch::Mac => notes.push("a Mac: never a Linux node".to_owned()),
+        Arch::X86_64 | Arch::Arm64 => {}
+    }
+    match row.origin {
+        Origin::Api => {}
+        Origin::Overlay => notes.push("not listed by the EC2 API; from the overlay".to_owned()),
+        Origin::Corrected => notes.push("the EC2 API's row is corrected by the overlay".to_owned()),
+    }
+    notes
+}
+
+/// A type that nobody knows: refused, or the default with a warning that stays.
+fn unknown<'a>(question: &Question, name: &'a str) -> Result<Resolved<'a>, Problem> {
+    if let MaxPodsMode::Fixed(_) = question.mode {
+        return Ok(without_type(question, name));
+    }
+    let near = nearest_types(name, Table::embedded()).join(", ");
+    let what = format!("unknown instance type {name}");
+    let problem = Problem::new(&codes::max_pods::UNKNOWN_INSTANCE_TYPE, what)
+        .details([format!("the nearest known types: {near}")]);
+    if question.on_unknown == OnUnknown::Refuse {
+        return Err(problem);
+    }
+    let mut resolved = without_type(question, name);
+    resolved.known = false;
+    let cause = format!("{} pods are used instead", resolved.pods);
+    resolved.warnings.insert(0, problem.cause(cause));
+    Ok(resolved)
+}
+
+/// The default, bent by what the mode and the cap say without a type.
+fn without_type<'a>(question: &Question, name: &'a str) -> Resolved<'a> {
+    let limit = match question.cap {
+        CapRule::At(limit) => Some(limit),
+        CapRule::Auto | CapRule::None | CapRule::Always => None,
+    };
+    let eni = limit.map_or(DEFAULT_PODS, |limit| limit.min(DEFAULT_PODS));
+    let pods = match question.mode {
+        MaxPodsMode::Fixed(value) => value,
+        MaxPodsMode::Min(value) => eni.min(value),
+        MaxPodsMode::Eni | MaxPodsMode::Expression { .. } => eni,
+    };
+    let mut warnings = Vec::new();
+    if let MaxPodsMode::Expression { .. } = question.mode {
+        let what = "the pod limit's expression was not computed";
+        let problem = Problem::new(&codes::max_pods::EXPRESSION_UNUSED, what)
+            .cause(format!("{pods} pods are used instead"));
+        warnings.push(problem);
+    }
+    Resolved {
+        instance_type: name,
+        pods,
+        std: None,
+        known: true,
+        mode: mode_name(&question.mode),
+        addressing: Addressing::Unknown,
+        terms: None,
+        uncapped: DEFAULT_PODS,
+        cap: Capped { rule: question.cap, applied: eni < DEFAULT_PODS, limit },
+        alternatives: None,
+        row: None,
+        notes: Vec::new(),
+        warnings,
+        source: Source::DEFAULT,
+    }
+}
+
+#[cfg(test)]
+mod tests;

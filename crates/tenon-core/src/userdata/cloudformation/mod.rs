@@ -1,0 +1,1 @@
+//! Stacks around user data.

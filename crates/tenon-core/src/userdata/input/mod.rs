@@ -1,0 +1,1 @@
+//! From what people have to [`Group`](super::Group) and [`Cluster`](super::Cluster).

@@ -1,0 +1,1 @@
+//! The matrix, cell by cell.
