@@ -1,8 +1,8 @@
 //! Texts as documents, and the user data that documents embed.
 
-use serde_json::{Map, Number, Value};
+use serde_json::Value;
 
-use crate::tree::{Dialect, Meaning, Tree, Written};
+use crate::tree::Dialect;
 use crate::yaml::{self, Syntax};
 
 /// Keys under which tools keep user data. A map with `Value` inside is EC2's form.
@@ -21,31 +21,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Value>, Syntax> {
         let tagged = syntax.page == &crate::codes::decode::BAD_TAG;
         if tagged { yaml::parse_template(text) } else { Err(syntax) }
     })?;
-    Ok(trees.iter().map(|tree| value(tree, Dialect::Yaml11)).collect())
-}
-
-/// A tree with its scalars resolved. Recursion is bounded by the loader.
-pub(super) fn value(tree: &Tree, dialect: Dialect) -> Value {
-    match &tree.value {
-        Written::Scalar(scalar) => scalar_value(scalar.resolve(dialect)),
-        Written::List(items) => items.iter().map(|item| value(item, dialect)).collect(),
-        Written::Map(entries) => {
-            let entry =
-                |entry: &crate::tree::Entry| (entry.key.clone(), value(&entry.value, dialect));
-            Value::Object(entries.iter().map(entry).collect::<Map<_, _>>())
-        }
-    }
-}
-
-fn scalar_value(meaning: Meaning) -> Value {
-    match meaning {
-        Meaning::Null => Value::Null,
-        Meaning::Bool(value) => Value::Bool(value),
-        Meaning::Int(value) => Value::from(value),
-        Meaning::Uint(value) => Value::from(value),
-        Meaning::Float(value) => Number::from_f64(value).map_or(Value::Null, Value::Number),
-        Meaning::Text(value) => Value::String(value),
-    }
+    Ok(trees.iter().map(|tree| tree.to_json(Dialect::Yaml11)).collect())
 }
 
 /// Reads TOML. The message names the position and no value.

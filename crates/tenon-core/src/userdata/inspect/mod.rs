@@ -9,13 +9,16 @@
 //! merge: the user's own data and generated data into one document
 //! ```
 
+pub mod certificate;
 mod cloud_config;
 mod document;
+pub mod extract;
 mod ignition;
 pub mod node;
 pub mod read;
 mod recognise;
-mod redact;
+pub mod redact;
+pub mod report;
 pub mod settings;
 mod shell;
 mod template;
@@ -23,3 +26,5 @@ mod windows;
 
 pub use node::{Kind, Node};
 pub use read::{Options, read};
+pub use report::{Report, report};
+pub use settings::Settings;

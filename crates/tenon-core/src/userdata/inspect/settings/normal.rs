@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{Key, Settings, key};
+use crate::userdata::bottlerocket_map;
 
 /// Fields of a NodeConfig that have a name of their own in the normal form.
 const NODE_CONFIG: &[(&str, &[&str])] = &[
@@ -26,40 +27,6 @@ const BOTTLEROCKET: &[(&str, &[&str])] = &[
     ("api-server", &["cluster", "endpoint"]),
     ("cluster-certificate", &["cluster", "certificateAuthority"]),
     ("max-pods", &["maxPods"]),
-];
-
-/// Kubelet fields and their names under `settings.kubernetes`, where kebab case is not enough.
-const BOTTLEROCKET_KUBELET: &[(&str, &str)] = &[
-    ("registryPullQPS", "registry-qps"),
-    ("registryBurst", "registry-burst"),
-    ("eventRecordQPS", "event-qps"),
-    ("eventBurst", "event-burst"),
-    ("kubeAPIQPS", "kube-api-qps"),
-    ("kubeAPIBurst", "kube-api-burst"),
-    ("shutdownGracePeriodCriticalPods", "shutdown-grace-period-for-critical-pods"),
-    ("cpuCFSQuota", "cpu-cfs-quota-enforced"),
-    ("singleProcessOOMKill", "single-process-oom-kill"),
-    ("imageGCHighThresholdPercent", "image-gc-high-threshold-percent"),
-    ("imageGCLowThresholdPercent", "image-gc-low-threshold-percent"),
-    ("evictionHard", "eviction-hard"),
-    ("evictionSoft", "eviction-soft"),
-    ("evictionSoftGracePeriod", "eviction-soft-grace-period"),
-    ("evictionMaxPodGracePeriod", "eviction-max-pod-grace-period"),
-    ("kubeReserved", "kube-reserved"),
-    ("systemReserved", "system-reserved"),
-    ("allowedUnsafeSysctls", "allowed-unsafe-sysctls"),
-    ("containerLogMaxSize", "container-log-max-size"),
-    ("containerLogMaxFiles", "container-log-max-files"),
-    ("containerLogMaxWorkers", "container-log-max-workers"),
-    ("containerLogMonitorInterval", "container-log-monitor-interval"),
-    ("cpuManagerPolicy", "cpu-manager-policy"),
-    ("cpuManagerReconcilePeriod", "cpu-manager-reconcile-period"),
-    ("memoryManagerPolicy", "memory-manager-policy"),
-    ("topologyManagerPolicy", "topology-manager-policy"),
-    ("topologyManagerScope", "topology-manager-scope"),
-    ("shutdownGracePeriod", "shutdown-grace-period"),
-    ("seccompDefault", "seccomp-default"),
-    ("podPidsLimit", "pod-pids-limit"),
 ];
 
 /// Options of `/etc/eks/bootstrap.sh`. The others are kept under their own name.
@@ -292,7 +259,6 @@ impl Setter<'_> {
 
     fn bottlerocket_kubernetes(&mut self, kubernetes: &Map<String, Value>) {
         for (name, value) in kubernetes {
-            let field = BOTTLEROCKET_KUBELET.iter().find(|(_, kebab)| kebab == name);
             match (name.as_str(), value) {
                 ("node-labels", Value::Object(labels)) => {
                     labels.iter().for_each(|(label, value)| self.label(label, &plain(value)));
@@ -303,8 +269,8 @@ impl Setter<'_> {
                     self.set(key(&["clusterDns"]), first.clone());
                 }
                 _ if self.by_table(BOTTLEROCKET, name, value) => {}
-                _ => match field {
-                    Some((field, _)) => {
+                _ => match bottlerocket_map::field(name) {
+                    Some(field) => {
                         self.leaves(&mut key(&["kubelet", "config", field]), value);
                     }
                     None => self.leaves(&mut key(&["bottlerocket", "kubernetes", name]), value),

@@ -126,17 +126,20 @@ impl Shell<'_> {
     fn written(&mut self, command: &Command, run: &Run<'_>) {
         let Some(here) = &command.here else { return };
         let tee = command.call().first().and_then(Word::literal).is_some_and(|word| word == "tee");
-        let target =
-            match (&command.output, tee) {
-                (Some(target), _) => target.value(&run.variables),
-                (None, true) => command.call().iter().skip(1).find_map(|word| {
-                    word.value(&run.variables).filter(|word| !word.starts_with('-'))
-                }),
-                (None, false) => None,
-            };
+        let target = match (&command.output, tee) {
+            (_, true) => self.tee_target(command, run),
+            (Some(target), false) => target.value(&run.variables),
+            (None, false) => None,
+        };
         let Some(path) = target.filter(|path| path != "/dev/null") else { return };
         let bytes = here.text.clone().into_bytes();
         self.settings.files.push(File { path, mode: None, bytes, from: run.from.to_owned() });
+    }
+
+    /// The file that `tee` writes: its first word that is no option.
+    fn tee_target(&self, command: &Command, run: &Run<'_>) -> Option<String> {
+        let mut words = command.call().iter().skip(1).filter_map(|word| word.value(&run.variables));
+        words.find(|word| !word.starts_with('-'))
     }
 
     /// Follows a script of this user data into the same variables.
@@ -311,7 +314,7 @@ mod tests {
         let text = "D=/etc\ncat > $D/a.conf <<EOF\nx\nEOF\nsudo tee -a /b <<'E' >/dev/null\ny\nE\n";
         let (settings, _) = follow(text);
         let seen: Vec<_> = settings.files.iter().map(|f| (f.path.as_str(), &f.bytes[..])).collect();
-        assert_eq!(seen, [("/etc/a.conf", &b"x\n"[..])]);
+        assert_eq!(seen, [("/etc/a.conf", &b"x\n"[..]), ("/b", b"y\n")]);
     }
 
     #[test]
