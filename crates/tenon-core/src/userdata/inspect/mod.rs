@@ -13,6 +13,7 @@ pub mod certificate;
 mod cloud_config;
 mod document;
 pub mod extract;
+mod here;
 mod ignition;
 pub mod node;
 pub mod read;
@@ -28,3 +29,6 @@ pub use node::{Kind, Node};
 pub use read::{Options, read};
 pub use report::{Report, report};
 pub use settings::Settings;
+
+#[cfg(test)]
+mod tests;

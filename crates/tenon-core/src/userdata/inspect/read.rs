@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::node::{Kind, Node};
-use super::{cloud_config, document, ignition, recognise, template, windows};
+use super::{cloud_config, document, here, ignition, recognise, template, windows};
 use crate::codes::decode::{
     BAD_GZIP, BAD_SYNTAX, GZIP_LIMIT, LAYER_LIMIT, MIME_LIMIT, TOO_LARGE_DOCUMENT, TOO_LARGE_SOURCE,
 };
@@ -201,7 +201,7 @@ impl Reader<'_> {
             Err(problem) => return Ok(opaque(node, problem)),
         };
         if node.kind == Kind::Command {
-            return Ok(node);
+            return here::open(self, node, &text, depth);
         }
         let claimed = node.media_type.as_deref().and_then(recognise::by_media_type);
         let known = claimed.or_else(|| recognise::by_start(&text));
@@ -224,6 +224,7 @@ impl Reader<'_> {
             Kind::Jinja => self.jinja(node, text, depth),
             Kind::PowerShell | Kind::Batch => Ok(windows::open(node, text)),
             Kind::NodeConfig | Kind::TenonConfig => self.document(node, text, depth),
+            Kind::Script | Kind::Boothook => here::open(self, node, text, depth),
             _ => Ok(node),
         }
     }

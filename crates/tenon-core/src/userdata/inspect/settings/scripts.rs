@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::super::node::{Kind, Node};
 use super::super::shell::{self, Command, Variables, Word};
 use super::normal::{self, Setter};
-use super::{File, Settings, Signal};
+use super::{Settings, Signal};
 
 /// Scripts that run scripts that run scripts are followed this far.
 const DEPTH: usize = 4;
@@ -72,7 +72,6 @@ impl Shell<'_> {
     }
 
     fn command(&mut self, command: &Command, run: &mut Run<'_>) {
-        self.written(command, run);
         let Some(program) = command.program(&run.variables) else {
             assign(&command.assignments, run);
             return;
@@ -120,26 +119,6 @@ impl Shell<'_> {
         let own_lines = (run.depth == 0).then_some((command.line, command.last_line));
         run.joined.get_or_insert(Joined { own_lines });
         self.settings.join.get_or_insert_with(|| (by.to_owned(), run.from.to_owned()));
-    }
-
-    /// Notes a file that `> path` or `tee path` writes from a text in place.
-    fn written(&mut self, command: &Command, run: &Run<'_>) {
-        let Some(here) = &command.here else { return };
-        let tee = command.call().first().and_then(Word::literal).is_some_and(|word| word == "tee");
-        let target = match (&command.output, tee) {
-            (_, true) => self.tee_target(command, run),
-            (Some(target), false) => target.value(&run.variables),
-            (None, false) => None,
-        };
-        let Some(path) = target.filter(|path| path != "/dev/null") else { return };
-        let bytes = here.text.clone().into_bytes();
-        self.settings.files.push(File { path, mode: None, bytes, from: run.from.to_owned() });
-    }
-
-    /// The file that `tee` writes: its first word that is no option.
-    fn tee_target(&self, command: &Command, run: &Run<'_>) -> Option<String> {
-        let mut words = command.call().iter().skip(1).filter_map(|word| word.value(&run.variables));
-        words.find(|word| !word.starts_with('-'))
     }
 
     /// Follows a script of this user data into the same variables.
@@ -307,14 +286,6 @@ mod tests {
         assert!(joined.is_some());
         let run_time: Vec<_> = settings.run_time.keys().map(shown).collect();
         assert_eq!(run_time, ["bootstrap.arguments", "bootstrap.x"]);
-    }
-
-    #[test]
-    fn files_in_place_are_noted() {
-        let text = "D=/etc\ncat > $D/a.conf <<EOF\nx\nEOF\nsudo tee -a /b <<'E' >/dev/null\ny\nE\n";
-        let (settings, _) = follow(text);
-        let seen: Vec<_> = settings.files.iter().map(|f| (f.path.as_str(), &f.bytes[..])).collect();
-        assert_eq!(seen, [("/etc/a.conf", &b"x\n"[..]), ("/b", b"y\n")]);
     }
 
     #[test]
