@@ -10,6 +10,7 @@ pub mod config;
 pub mod decode;
 pub mod facts;
 pub mod host;
+pub mod inspect;
 pub mod max_pods;
 pub mod plan;
 pub mod usage;
@@ -61,7 +62,7 @@ pub(crate) use pages;
 
 /// Every page of the catalogue, in order of its code.
 pub fn all() -> Vec<&'static Page> {
-    let rooms = [config::ALL, decode::ALL, facts::ALL, host::ALL, max_pods::ALL, plan::ALL, usage::ALL, userdata::ALL];
+    let rooms = [config::ALL, decode::ALL, facts::ALL, host::ALL, inspect::ALL, max_pods::ALL, plan::ALL, usage::ALL, userdata::ALL];
     let mut pages: Vec<_> = rooms.into_iter().flatten().copied().collect();
     pages.sort_by_key(|page| page.code);
     pages

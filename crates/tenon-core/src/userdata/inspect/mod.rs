@@ -15,6 +15,7 @@ mod document;
 pub mod extract;
 mod here;
 mod ignition;
+pub mod lint;
 pub mod node;
 pub mod read;
 mod recognise;

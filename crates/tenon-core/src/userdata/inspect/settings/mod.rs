@@ -70,6 +70,11 @@ pub struct Signal {
     pub from: String,
 }
 
+/// The line of a string in PowerShell text that is never closed.
+pub(super) fn powershell_open_quote(text: &str) -> Option<u32> {
+    powershell::parse(text).open
+}
+
 /// Makes a key of names.
 pub fn key(names: &[&str]) -> Key {
     names.iter().map(|name| (*name).to_owned()).collect()

@@ -12,32 +12,32 @@ const SIGNAL: &str = "Send-CFNResourceSignal";
 
 /// A word of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) struct Token {
+pub(super) struct Token {
     /// As written, quotes included.
-    pub(in super::super) raw: String,
+    pub(super) raw: String,
     /// Its text, when no variable is in it.
-    pub(in super::super) value: Option<String>,
+    pub(super) value: Option<String>,
     /// Variables in it are named here, in order; a token that is one variable has one.
     variable: Option<String>,
 }
 
 /// A statement with the line on which it starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) struct Statement {
-    pub(in super::super) tokens: Vec<Token>,
-    pub(in super::super) line: u32,
-    pub(in super::super) last_line: u32,
+pub(super) struct Statement {
+    pub(super) tokens: Vec<Token>,
+    pub(super) line: u32,
+    pub(super) last_line: u32,
 }
 
 /// A text as statements; `open` is the line of a quote that is never closed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(in super::super) struct Parsed {
-    pub(in super::super) statements: Vec<Statement>,
-    pub(in super::super) open: Option<u32>,
+pub(super) struct Parsed {
+    pub(super) statements: Vec<Statement>,
+    pub(super) open: Option<u32>,
 }
 
 /// Reads statements, separated by line ends and `;`, continued by a backquote.
-pub(in super::super) fn parse(text: &str) -> Parsed {
+pub(super) fn parse(text: &str) -> Parsed {
     let mut lexer = Lexer { chars: text.chars().collect(), line: 1, ..Lexer::default() };
     lexer.run();
     lexer.parsed
