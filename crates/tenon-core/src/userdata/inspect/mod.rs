@@ -16,6 +16,7 @@ pub mod extract;
 mod here;
 mod ignition;
 pub mod lint;
+pub mod merge;
 pub mod node;
 pub mod read;
 mod recognise;
