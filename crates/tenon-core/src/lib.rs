@@ -2,9 +2,10 @@
 //!
 //! ```text
 //! config    what the user asked for: documents, merge, validation, Config
-//! expression  the language of maxPodsExpression
 //! decode    bytes → parts: base64, gzip and MIME removed, within limits
+//! expression  the language of maxPodsExpression
 //! facts     what the machine is
+//! kube_version  every version gate, named
 //! plan      (Config, Facts) → Plan: every file, unit and disk as data
 //! max_pods  instance table and pod formulas
 //! nearest   the name somebody probably meant
@@ -21,9 +22,10 @@
 
 pub mod codes;
 pub mod config;
-pub mod expression;
 pub mod decode;
+pub mod expression;
 pub mod facts;
+pub mod kube_version;
 pub mod max_pods;
 pub mod nearest;
 pub mod plan;

@@ -3,9 +3,45 @@
 //!
 //! Both document kinds convert into patches on this type; patches merge in the order of their
 //! sources; defaults apply last. Everything downstream sees the result only.
+//!
+//! ```text
+//! schema, fields   what a field is; the table of all fields
+//! grammar, flags   what texts must look like
+//! chain            load: sources → Config, with every finding
+//! document, read   a text → a document → a typed patch
+//! merge, cross     patches → one tree; checks over several fields
+//! versions         checks that need the kubelet's version
+//! build, dump      the tree → Config; Config → a document again
+//! cache, redact    the config cache; documents without their secrets
+//! reference        the table in words; json_schema for editors
+//! ```
 
+mod build;
+pub mod cache;
+mod chain;
+mod cross;
+mod document;
+mod dump;
+pub mod fields;
+mod flags;
+mod free;
+pub mod grammar;
+mod items;
+mod json_schema;
 pub mod kubelet_table;
 pub mod legacy;
+mod merge;
+mod node;
+mod read;
+pub mod redact;
+pub mod reference;
+pub mod schema;
+mod versions;
+
+pub use chain::{Loaded, Options, SourceRead, load};
+pub use dump::{Dumped, dump, dump_best, full_hash, public_hash};
+pub use json_schema::json_schema;
+pub use schema::Kind;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -315,3 +351,6 @@ pub enum HookRun {
     OncePerInstance,
     EveryBoot,
 }
+
+#[cfg(test)]
+mod tests;

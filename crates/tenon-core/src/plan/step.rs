@@ -16,6 +16,8 @@ pub struct Plan {
     pub findings: Vec<Finding>,
     /// How the values a user asks about came to be: `maxPods` → its chain, oldest first.
     pub reasons: BTreeMap<String, Vec<Reason>>,
+    /// Mount index of each instance store disk by serial, to be kept in the record.
+    pub disk_indexes: BTreeMap<String, u32>,
 }
 
 /// The values that name this node, for the head of `plan`, `init` and `status`.
@@ -62,11 +64,17 @@ pub enum Phase {
 /// Paths are absolute node paths (`/etc/…`), joined to `--root` by the host.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
+    /// Created with this mode if it is missing; a directory that is there is left as it is.
     Directory {
         path: String,
         mode: u32,
     },
     File(FileBody),
+    /// A symbolic link with exactly this target.
+    Link {
+        path: String,
+        target: String,
+    },
     /// A marked block in a file that belongs to someone else.
     Block(Block),
     /// A file that must not be there.
@@ -78,15 +86,24 @@ pub enum Action {
     Unit(Unit),
     /// A program of the host, such as `mdadm`.
     Program(Program),
-    /// Copies a tree with owners, modes, times, xattrs and hard links, once.
-    CopyTree {
-        from: String,
-        to: String,
-    },
+    /// A directory moved onto another file system, once.
+    Bind(Bind),
     Hook {
         stage: HookStage,
         hook: Hook,
     },
+}
+
+impl Action {
+    /// The path that this action writes as a whole and that the record therefore lists.
+    pub fn written_path(&self) -> Option<&String> {
+        match self {
+            Action::File(file) => Some(&file.path),
+            Action::Link { path, .. } => Some(path),
+            Action::Program(program) => program.stdout_to.as_ref(),
+            _ => None,
+        }
+    }
 }
 
 /// A file with exact content. Owner is always root:root.
@@ -126,7 +143,7 @@ pub enum Ownership {
     /// Its path is in the record of the last run, or the name is one that only Tenon or nodeadm uses.
     Certain,
     /// Only if every line has the shape that Tenon and nodeadm write: a section header, then
-    /// `Environment=` or `DefaultEnvironment=` lines.
+    /// `Environment=`, `DefaultEnvironment=` or `EnvironmentFile=` lines.
     EnvironmentShape,
 }
 
@@ -153,8 +170,6 @@ pub enum UnitVerb {
     RestartOnChange,
     /// Start if not active; never restart.
     Start,
-    /// Stop while the following steps run.
-    Stop,
 }
 
 /// When a started unit counts as up.
@@ -168,14 +183,33 @@ pub enum Ready {
     StableActive,
 }
 
+/// A directory that lives on another file system from now on. Nothing happens if `at` is a mount
+/// point already. Otherwise: stop the owners that run, copy `at` to `source` with owners, modes,
+/// times, xattrs and hard links, start the mount unit, start again what was stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bind {
+    pub at: String,
+    pub source: String,
+    /// The mount unit, whose file an earlier step has written.
+    pub unit: String,
+    /// Services that use `at`: `kubelet.service`.
+    pub owners: Vec<String>,
+}
+
 /// A program of the host with a bound on its time.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Program {
     pub argv: Vec<String>,
     pub timeout: Duration,
     /// Skip when this path exists.
     pub unless_exists: Option<String>,
-    /// Standard output goes to this file, atomically.
+    /// After success, leave an empty file at `unless_exists`.
+    pub stamp: bool,
+    /// Skip when this block device bears the signature of a file system.
+    pub unless_signature: Option<String>,
+    /// Non-empty: run only if one of these changed in this run, or `stdout_to` is missing.
+    pub when_changed: Vec<String>,
+    /// Standard output goes to this file (root:root, 0644), atomically.
     pub stdout_to: Option<String>,
 }
 

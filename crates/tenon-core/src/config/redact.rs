@@ -1,0 +1,104 @@
+//! A document with its secrets replaced by a constant.
+
+use serde_json::{Map, Value, json};
+
+use super::fields;
+use super::flags;
+use super::grammar::Grammar;
+use super::schema::{Field, Shape};
+
+/// What stands in for a secret.
+pub const REDACTED: &str = "[redacted]";
+
+/// Parts of a name that make its value a secret, in flags and free-form objects.
+const SECRET_NAMES: &[&str] = &["token", "secret", "password", "key", "credential"];
+
+/// The document with every sensitive value replaced.
+pub fn redact(document: &Value) -> Value {
+    fields_of(document, fields::DOCUMENT)
+}
+
+fn fields_of(value: &Value, fields: &'static [Field]) -> Value {
+    let Value::Object(map) = value else { return value.clone() };
+    let pairs = map.iter().map(|(name, value)| {
+        let field = fields.iter().find(|field| field.name == name);
+        let value = field.map_or_else(|| hide(value), |field| redact_field(value, field));
+        (name.clone(), value)
+    });
+    Value::Object(pairs.collect())
+}
+
+fn redact_field(value: &Value, field: &'static Field) -> Value {
+    match (field.shape, value) {
+        _ if field.sensitive => hide(value),
+        (Shape::Object(fields), _) => fields_of(value, fields),
+        (Shape::Items(fields), Value::Array(items)) => {
+            items.iter().map(|item| fields_of(item, fields)).collect()
+        }
+        (Shape::Free(_), _) => by_name(value),
+        (Shape::Texts(Grammar::Flag), Value::Array(items)) => {
+            items.iter().map(redact_flag).collect()
+        }
+        (Shape::Texts(Grammar::Argument), Value::Array(items)) => {
+            items.iter().map(redact_argument).collect()
+        }
+        (Shape::Text(Grammar::Toml), Value::String(text)) => redact_toml(text),
+        _ => value.clone(),
+    }
+}
+
+/// Replaces every leaf; keys stay.
+fn hide(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => map_values(map, |_, value| hide(value)),
+        Value::Array(items) => items.iter().map(hide).collect(),
+        _ => json!(REDACTED),
+    }
+}
+
+/// Replaces texts whose key names a secret.
+fn by_name(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => map_values(map, |key, value| match value {
+            Value::String(_) if names_a_secret(key) => json!(REDACTED),
+            value => by_name(value),
+        }),
+        Value::Array(items) => items.iter().map(by_name).collect(),
+        value => value.clone(),
+    }
+}
+
+fn map_values(map: &Map<String, Value>, change: impl Fn(&str, &Value) -> Value) -> Value {
+    Value::Object(map.iter().map(|(key, value)| (key.clone(), change(key, value))).collect())
+}
+
+fn names_a_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SECRET_NAMES.iter().any(|part| name.contains(part))
+}
+
+/// A flag whose name tells of a secret keeps its name only.
+fn redact_flag(flag: &Value) -> Value {
+    let text = flag.as_str().unwrap_or_default();
+    match flags::name(text) {
+        Some(name) if !names_a_secret(name) && !text.contains(char::is_whitespace) => flag.clone(),
+        Some(name) => json!(format!("--{name}={REDACTED}")),
+        None => json!(REDACTED),
+    }
+}
+
+/// An argument of a hook: a flag that tells of a secret keeps its name only.
+fn redact_argument(argument: &Value) -> Value {
+    let text = argument.as_str().unwrap_or_default();
+    match text.split_once('=') {
+        Some((name, _)) if names_a_secret(name) => json!(format!("{name}={REDACTED}")),
+        _ => argument.clone(),
+    }
+}
+
+/// TOML as a tree without the texts whose key names a secret.
+fn redact_toml(text: &str) -> Value {
+    let table = text.parse::<toml::Table>().ok();
+    let value = table.and_then(|table| serde_json::to_value(table).ok());
+    value.map_or_else(|| json!(REDACTED), |value| by_name(&value))
+}

@@ -1,0 +1,65 @@
+//! `tenon explain`: a field of the config, or an error code.
+
+use serde_json::json;
+use tenon_core::codes::{self, Page};
+use tenon_core::config::reference::{self, Explained};
+use tenon_core::problem::Problem;
+
+use super::Global;
+use crate::output::{self, Outcome};
+
+/// Explain a field (spec.kubelet.maxPods) or an error code (TN03001)
+///
+/// Example: tenon explain spec.kubelet.maxPods
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Path of a field, an error code, or the name of an error
+    #[arg(value_name = "FIELD|CODE")]
+    subject: String,
+}
+
+pub fn run(args: &Args, global: &Global) -> Outcome {
+    if let Some(page) = codes::find(&args.subject) {
+        return code(page, global);
+    }
+    match reference::explain(&args.subject) {
+        Ok(explained) => field(&explained, global),
+        Err(near) => Err(unknown(near.as_deref()).into()),
+    }
+}
+
+fn code(page: &Page, global: &Global) -> Outcome {
+    match global.json() {
+        false => output::answer(&format!(
+            "{} {}\n\n  why   {}\n  fix   {}\n  exit  {}\n",
+            page.code,
+            page.slug,
+            page.why,
+            page.fix,
+            page.exit()
+        )),
+        true => output::answer_json(&json!({
+            "schema": "tenon.explain/1",
+            "code": page.code,
+            "slug": page.slug,
+            "why": page.why,
+            "fix": page.fix,
+            "exit": page.exit(),
+        })),
+    }
+}
+
+fn field(explained: &Explained, global: &Global) -> Outcome {
+    match global.json() {
+        false => output::answer(&explained.text()),
+        true => output::answer_json(&explained.to_json()),
+    }
+}
+
+fn unknown(near: Option<&str>) -> Problem {
+    let problem = Problem::new(&codes::usage::BAD_USAGE, "no such field or code");
+    match near {
+        Some(near) => problem.fix(format!("did you mean `{near}`?")),
+        None => problem.fix("`tenon explain spec` lists the fields; codes look like TN03001"),
+    }
+}

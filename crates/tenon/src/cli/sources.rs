@@ -1,0 +1,59 @@
+//! `--config-source`: which documents a command reads, and how they become a config.
+
+use std::io;
+
+use tenon_core::codes;
+use tenon_core::config::{self, Loaded, Options};
+use tenon_core::problem::{Finding, Problem};
+use tenon_host::gather::environment::Environment;
+use tenon_host::gather::imds::{self, Imds, Key};
+use tenon_host::sources::{self, Inputs};
+
+use super::Global;
+use crate::output::Failure;
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct SourceArgs {
+    /// imds://user-data, file://PATH, a path, a directory, or - for standard
+    /// input; repeatable, later ones win [default: imds://user-data]
+    #[arg(short = 'c', long = "config-source", value_name = "SOURCE")]
+    pub config_source: Vec<String>,
+}
+
+impl SourceArgs {
+    /// Reads and merges the sources. The error holds every finding of every source.
+    pub fn load(&self, global: &Global, options: Options<'_>) -> Result<Loaded, Failure> {
+        let mut stdin = io::stdin().lock();
+        let mut ask = || user_data(global);
+        let mut inputs = Inputs { user_data: &mut ask, stdin: &mut stdin };
+        let sources = sources::read(&self.config_source, &mut inputs)?;
+        match config::load(&sources.list, options) {
+            Ok(mut loaded) => {
+                loaded.findings = joined(sources.findings, loaded.findings);
+                loaded.notes.iter().for_each(|note| tracing::info!("{note}"));
+                Ok(loaded)
+            }
+            Err(findings) => Err(Failure::Findings {
+                findings: joined(sources.findings, findings),
+                lenient: false,
+            }),
+        }
+    }
+}
+
+/// What was odd about reading the sources comes before what is odd inside them.
+fn joined(mut first: Vec<Finding>, then: Vec<Finding>) -> Vec<Finding> {
+    first.extend(then);
+    first
+}
+
+/// Asks the metadata service for the user data. `--facts` forbids it.
+fn user_data(global: &Global) -> Result<Option<Vec<u8>>, Problem> {
+    if global.facts.is_some() {
+        let what = "--facts forbids asking the metadata service, and no other source is named";
+        let fix = "name the config with --config-source FILE";
+        return Err(Problem::new(&codes::usage::BAD_USAGE, what).fix(fix));
+    }
+    let mut service = Imds::new(imds::Options::new(&Environment::of_process())?);
+    Ok(service.fetch(&[Key::optional(imds::USER_DATA)])?.pop().flatten())
+}
