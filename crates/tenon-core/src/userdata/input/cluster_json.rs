@@ -13,8 +13,9 @@ pub fn read(text: &str, source: &str) -> Result<Cluster, Vec<Finding>> {
         let place = Place { source: source.to_owned(), path: path.to_owned(), ..Place::default() };
         vec![Finding::error(Problem::new(&pages::BAD_INPUT, what).at(place))]
     };
-    let json: Value = serde_json::from_str(text)
-        .map_err(|error| bad(format!("not JSON at line {}, column {}", error.line(), error.column()), ""))?;
+    let json: Value = serde_json::from_str(text).map_err(|error| {
+        bad(format!("not JSON at line {}, column {}", error.line(), error.column()), "")
+    })?;
     let cluster = json.get("cluster").unwrap_or(&json);
     if !cluster["name"].is_string() {
         return Err(bad("no cluster with a name in this JSON".into(), "name"));
@@ -31,7 +32,9 @@ pub fn read(text: &str, source: &str) -> Result<Cluster, Vec<Finding>> {
     };
     let service_cidr = match text(pointer) {
         None => None,
-        Some(cidr) => Some(cidr.parse().map_err(|_| bad("the service range is not a network".into(), &pointer[1..].replace('/', ".")))?),
+        Some(cidr) => Some(cidr.parse().map_err(|_| {
+            bad("the service range is not a network".into(), &pointer[1..].replace('/', "."))
+        })?),
     };
     Ok(Cluster {
         name: text("/name"),
@@ -42,7 +45,9 @@ pub fn read(text: &str, source: &str) -> Result<Cluster, Vec<Finding>> {
         id: text("/id"),
         outpost: cluster["outpostConfig"].is_object(),
         ip_family,
-        region: text("/arn").and_then(|arn| arn.split(':').nth(3).map(str::to_owned)).filter(|region| !region.is_empty()),
+        region: text("/arn")
+            .and_then(|arn| arn.split(':').nth(3).map(str::to_owned))
+            .filter(|region| !region.is_empty()),
         auth_mode: text("/accessConfig/authenticationMode"),
         security_group: text("/resourcesVpcConfig/clusterSecurityGroupId"),
         vpc: text("/resourcesVpcConfig/vpcId"),

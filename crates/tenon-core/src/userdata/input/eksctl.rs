@@ -67,12 +67,14 @@ fn cluster(reader: &mut Reader, top: &Fields) -> Cluster {
     if let Some(metadata) = reader.inner(top, "metadata", &[known::METADATA]) {
         cluster.name = reader.required(&metadata, "name");
         cluster.region = reader.text(&metadata, "region");
-        cluster.version = reader.parsed(&metadata, "version", "a version such as \"1.33\"", version);
+        cluster.version =
+            reader.parsed(&metadata, "version", "a version such as \"1.33\"", version);
         cluster.tags = reader.pairs(&metadata, "tags");
     }
     if let Some(network) = reader.inner(top, "kubernetesNetworkConfig", &[known::NETWORK]) {
         cluster.ip_family = reader.parsed(&network, "ipFamily", "IPv4 or IPv6", ip_family);
-        cluster.service_cidr = reader.parsed(&network, "serviceIPv4CIDR", "a network", |text| text.parse().ok());
+        cluster.service_cidr =
+            reader.parsed(&network, "serviceIPv4CIDR", "a network", |text| text.parse().ok());
     }
     if let Some(outpost) = reader.inner(top, "outpost", &[known::OUTPOST]) {
         cluster.outpost = reader.text(&outpost, "controlPlaneOutpostARN").is_some();
@@ -88,7 +90,13 @@ fn ip_family(text: &str) -> Option<IpFamily> {
     }
 }
 
-fn group(reader: &mut Reader, path: &str, tree: &Tree, kind: Kind, notes: &mut Vec<String>) -> Group {
+fn group(
+    reader: &mut Reader,
+    path: &str,
+    tree: &Tree,
+    kind: Kind,
+    notes: &mut Vec<String>,
+) -> Group {
     let own = match kind {
         Kind::SelfManaged => [known::SELF_MANAGED, known::SELF_MANAGED_IGNORED],
         _ => [known::MANAGED, &[]],
@@ -98,7 +106,12 @@ fn group(reader: &mut Reader, path: &str, tree: &Tree, kind: Kind, notes: &mut V
     let custom = kind == Kind::Managed && ami.is_some();
     if fields.has("launchTemplate") {
         let what = "the group uses an existing launch template";
-        reader.report(&pages::EXISTING_TEMPLATE, tree.span, &format!("{path}.launchTemplate"), what);
+        reader.report(
+            &pages::EXISTING_TEMPLATE,
+            tree.span,
+            &format!("{path}.launchTemplate"),
+            what,
+        );
     }
     let mut group = Group {
         name: reader.required(&fields, "name").unwrap_or_default(),
@@ -110,7 +123,8 @@ fn group(reader: &mut Reader, path: &str, tree: &Tree, kind: Kind, notes: &mut V
         labels: reader.pairs(&fields, "labels"),
         taints: taints(reader, &fields, kind),
         max_pods: reader.number(&fields, "maxPodsPerNode").filter(|pods| *pods > 0),
-        cluster_dns: reader.parsed(&fields, "clusterDNS", "an IP address", |text| text.parse().ok()),
+        cluster_dns: reader
+            .parsed(&fields, "clusterDNS", "an IP address", |text| text.parse().ok()),
         container_runtime: reader.text(&fields, "containerRuntime"),
         pre_commands: reader.texts(&fields, "preBootstrapCommands"),
         override_command: reader.text(&fields, "overrideBootstrapCommand"),
@@ -119,7 +133,12 @@ fn group(reader: &mut Reader, path: &str, tree: &Tree, kind: Kind, notes: &mut V
     };
     match reader.json(&fields, "kubeletExtraConfig") {
         Some(Value::Object(map)) => group.kubelet_config = map,
-        Some(_) => reader.report(&pages::BAD_VALUE, tree.span, &format!("{path}.kubeletExtraConfig"), "kubeletExtraConfig is not a map"),
+        Some(_) => reader.report(
+            &pages::BAD_VALUE,
+            tree.span,
+            &format!("{path}.kubeletExtraConfig"),
+            "kubeletExtraConfig is not a map",
+        ),
         None => {}
     }
     bottlerocket(reader, &fields, tree, &mut group);
@@ -142,10 +161,17 @@ fn image(reader: &mut Reader, fields: &Fields, tree: &Tree) -> (Family, Option<S
         }
         None => Family::default(),
     };
-    let ami = reader.text(fields, "ami").filter(|ami| !["auto", "auto-ssm", "static"].contains(&ami.as_str()));
+    let ami = reader
+        .text(fields, "ami")
+        .filter(|ami| !["auto", "auto-ssm", "static"].contains(&ami.as_str()));
     let path = format!("{}.ami", fields.path);
     if ami.as_deref().is_some_and(|ami| !is_image_id(ami)) {
-        reader.report(&pages::BAD_VALUE, tree.span, &path, "`ami` is neither an image id, auto nor auto-ssm");
+        reader.report(
+            &pages::BAD_VALUE,
+            tree.span,
+            &path,
+            "`ami` is neither an image id, auto nor auto-ssm",
+        );
     }
     if ami.is_some() && name.is_none() {
         let what = "the group names an image and not its family";
@@ -157,12 +183,14 @@ fn image(reader: &mut Reader, fields: &Fields, tree: &Tree) -> (Family, Option<S
 /// `ami-` and 8 to 17 hexadecimal digits.
 pub fn is_image_id(text: &str) -> bool {
     text.strip_prefix("ami-").is_some_and(|digits| {
-        (8..=17).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+        (8..=17).contains(&digits.len())
+            && digits.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
     })
 }
 
 fn instance_types(reader: &mut Reader, fields: &Fields) -> Vec<String> {
-    let mut types: Vec<String> = reader.text(fields, "instanceType").into_iter().filter(|name| name != "mixed").collect();
+    let mut types: Vec<String> =
+        reader.text(fields, "instanceType").into_iter().filter(|name| name != "mixed").collect();
     types.extend(reader.texts(fields, "instanceTypes"));
     if let Some(mixed) = reader.inner(fields, "instancesDistribution", &[known::DISTRIBUTION]) {
         types.extend(reader.texts(&mixed, "instanceTypes"));
@@ -202,7 +230,12 @@ fn bottlerocket(reader: &mut Reader, fields: &Fields, tree: &Tree, group: &mut G
     // The API of Bottlerocket is YAML 1.2 on its way through eksctl's file.
     match from_json(&settings.to_json(Dialect::Yaml12)) {
         Some(toml::Value::Table(table)) => group.bottlerocket.settings = table,
-        _ => reader.report(&pages::BAD_VALUE, tree.span, &path, "bottlerocket.settings is not a map without nulls"),
+        _ => reader.report(
+            &pages::BAD_VALUE,
+            tree.span,
+            &path,
+            "bottlerocket.settings is not a map without nulls",
+        ),
     }
 }
 
@@ -252,7 +285,10 @@ fn access(reader: &mut Reader, fields: &Fields, launch: &mut Launch, notes: &mut
     if let Some(ssh) = reader.inner(fields, "ssh", &[known::SSH]) {
         launch.key_name = reader.text(&ssh, "publicKeyName");
         if ssh.has("enableSsm") || ssh.has("enableSSM") {
-            notes.push(format!("{}.ssh.enableSsm has no effect: the agent is part of the images", fields.path));
+            notes.push(format!(
+                "{}.ssh.enableSsm has no effect: the agent is part of the images",
+                fields.path
+            ));
         }
     }
     if let Some(iam) = reader.inner(fields, "iam", &[known::IAM]) {
@@ -269,7 +305,8 @@ fn access(reader: &mut Reader, fields: &Fields, launch: &mut Launch, notes: &mut
 fn capacity(reader: &mut Reader, fields: &Fields, launch: &mut Launch) {
     if let Some(update) = reader.inner(fields, "updateConfig", &[known::UPDATE]) {
         let count = reader.number(&update, "maxUnavailable").map(Amount::Count);
-        launch.max_unavailable = count.or_else(|| reader.number(&update, "maxUnavailablePercentage").map(Amount::Percent));
+        launch.max_unavailable = count
+            .or_else(|| reader.number(&update, "maxUnavailablePercentage").map(Amount::Percent));
     }
     if let Some(mixed) = reader.inner(fields, "instancesDistribution", &[known::DISTRIBUTION]) {
         launch.distribution = Some(Distribution {
@@ -284,7 +321,8 @@ fn capacity(reader: &mut Reader, fields: &Fields, launch: &mut Launch) {
         launch.placement_group = reader.text(&placement, "groupName");
     }
     if let Some(reservation) = reader.inner(fields, "capacityReservation", &[known::RESERVATION])
-        && let Some(target) = reader.inner(&reservation, "capacityReservationTarget", &[known::RESERVATION_TARGET])
+        && let Some(target) =
+            reader.inner(&reservation, "capacityReservationTarget", &[known::RESERVATION_TARGET])
     {
         launch.capacity_reservation_id = reader.text(&target, "capacityReservationID");
     }

@@ -61,16 +61,46 @@ fn reads_every_group() {
 fn mistakes_come_with_line_path_and_suggestion() {
     // (what to replace, with what, code, path of the finding, words of the fix)
     let cases = [
-        ("maxPodsPerNode: 58", "maxPodPerNode: 58", "TN03427", "nodeGroups[0].maxPodPerNode", "maxPodsPerNode"),
-        ("maxPodsPerNode: 58", "maxPodsPerNode: many", "TN03428", "nodeGroups[0].maxPodsPerNode", ""),
-        ("amiFamily: AmazonLinux2\n", "amiFamily: AmazonLinux22\n", "TN03410", "nodeGroups[0].amiFamily", "did you mean"),
+        (
+            "maxPodsPerNode: 58",
+            "maxPodPerNode: 58",
+            "TN03427",
+            "nodeGroups[0].maxPodPerNode",
+            "maxPodsPerNode",
+        ),
+        (
+            "maxPodsPerNode: 58",
+            "maxPodsPerNode: many",
+            "TN03428",
+            "nodeGroups[0].maxPodsPerNode",
+            "",
+        ),
+        (
+            "amiFamily: AmazonLinux2\n",
+            "amiFamily: AmazonLinux22\n",
+            "TN03410",
+            "nodeGroups[0].amiFamily",
+            "did you mean",
+        ),
         ("amiFamily: Ubuntu2204\n", "volumeSize: 1\n", "TN03411", "managedNodeGroups[1].ami", ""),
         ("ami: ami-0123456789abcdef0", "ami: my-image", "TN03428", "managedNodeGroups[1].ami", ""),
         ("clusterDNS: 10.100.0.10", "clusterDNS: ten", "TN03428", "nodeGroups[0].clusterDNS", ""),
         ("name: own", "name: rocket", "TN03414", "managedNodeGroups[1].name", ""),
-        ("name: own", "launchTemplate: {id: lt-1}\n  name: own", "TN03422", "managedNodeGroups[1].launchTemplate", ""),
+        (
+            "name: own",
+            "launchTemplate: {id: lt-1}\n  name: own",
+            "TN03422",
+            "managedNodeGroups[1].launchTemplate",
+            "",
+        ),
         ("eksctl.io/v1alpha5", "eksctl.io/v1alpha4", "TN03425", "apiVersion", ""),
-        ("enableAdminContainer: true", "enableAdminContainer: maybe", "TN03428", "managedNodeGroups[0].bottlerocket.enableAdminContainer", ""),
+        (
+            "enableAdminContainer: true",
+            "enableAdminContainer: maybe",
+            "TN03428",
+            "managedNodeGroups[0].bottlerocket.enableAdminContainer",
+            "",
+        ),
     ];
     for (old, new, code, path, fix) in cases {
         let findings = read(&FILE.replace(old, new), "cluster.yaml").unwrap_err();

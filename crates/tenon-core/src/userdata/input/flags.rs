@@ -8,7 +8,8 @@ use crate::problem::{Place, Problem};
 pub fn label(text: &str) -> Result<(String, String), Problem> {
     let pair = text.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
     pair.ok_or_else(|| {
-        Problem::new(&pages::BAD_LABEL, "--label is not of the form key=value").at(Place::field("--label"))
+        Problem::new(&pages::BAD_LABEL, "--label is not of the form key=value")
+            .at(Place::field("--label"))
     })
 }
 
@@ -19,7 +20,8 @@ pub fn taint(text: &str) -> Result<Taint, Problem> {
         Taint { key: key.to_owned(), value: value.to_owned(), effect: effect.to_owned() }
     });
     parsed.ok_or_else(|| {
-        Problem::new(&pages::BAD_TAINT, "--taint is not of the form key=value:Effect").at(Place::field("--taint"))
+        Problem::new(&pages::BAD_TAINT, "--taint is not of the form key=value:Effect")
+            .at(Place::field("--taint"))
     })
 }
 
@@ -39,7 +41,10 @@ mod tests {
 
     #[test]
     fn taints_may_lack_a_value() {
-        assert_eq!(taint("a=b:NoSchedule").unwrap(), Taint { key: "a".into(), value: "b".into(), effect: "NoSchedule".into() });
+        assert_eq!(
+            taint("a=b:NoSchedule").unwrap(),
+            Taint { key: "a".into(), value: "b".into(), effect: "NoSchedule".into() }
+        );
         assert_eq!(taint("a:NoExecute").unwrap().value, "");
         assert!(taint("a").is_err());
         assert!(label("a").is_err());

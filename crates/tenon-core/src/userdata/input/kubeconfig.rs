@@ -24,7 +24,8 @@ pub fn read(text: &str, source: &str) -> Result<Cluster, Vec<Finding>> {
     };
     let Some(entry) = entry else {
         let what = "the kubeconfig has not exactly one cluster, and its current context names none";
-        let place = Place { source: source.to_owned(), path: "clusters".into(), ..Place::default() };
+        let place =
+            Place { source: source.to_owned(), path: "clusters".into(), ..Place::default() };
         return Err(vec![Finding::error(Problem::new(&pages::BAD_INPUT, what).at(place))]);
     };
     let text = |key: &str| entry["cluster"][key].as_str().map(str::to_owned);
@@ -54,7 +55,10 @@ mod tests {
     fn reads_what_the_aws_cli_writes() {
         let text = "apiVersion: v1\nkind: Config\nclusters:\n- name: arn:aws:eks:eu-west-1:1:cluster/c\n  cluster:\n    server: https://x\n    certificate-authority-data: QQ==\n";
         let cluster = read(text, "x").unwrap();
-        assert_eq!((cluster.name.as_deref(), cluster.region.as_deref()), (Some("c"), Some("eu-west-1")));
+        assert_eq!(
+            (cluster.name.as_deref(), cluster.region.as_deref()),
+            (Some("c"), Some("eu-west-1"))
+        );
         assert_eq!(cluster.endpoint.as_deref(), Some("https://x"));
     }
 

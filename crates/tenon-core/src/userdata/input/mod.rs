@@ -27,14 +27,23 @@ pub fn combine(sources: &[Named]) -> Result<Cluster, Vec<Finding>> {
         let mut step = Step { earlier: &sources[..index], name, findings: &mut findings };
         step.take("name", &mut whole.name, &cluster.name, |c| c.name.is_some());
         step.take("endpoint", &mut whole.endpoint, &cluster.endpoint, |c| c.endpoint.is_some());
-        step.take("certificateAuthority", &mut whole.certificate_authority, &cluster.certificate_authority, |c| c.certificate_authority.is_some());
-        step.take("serviceCidr", &mut whole.service_cidr, &cluster.service_cidr, |c| c.service_cidr.is_some());
+        step.take(
+            "certificateAuthority",
+            &mut whole.certificate_authority,
+            &cluster.certificate_authority,
+            |c| c.certificate_authority.is_some(),
+        );
+        step.take("serviceCidr", &mut whole.service_cidr, &cluster.service_cidr, |c| {
+            c.service_cidr.is_some()
+        });
         step.take("version", &mut whole.version, &cluster.version, |c| c.version.is_some());
         step.take("id", &mut whole.id, &cluster.id, |c| c.id.is_some());
         step.take("ipFamily", &mut whole.ip_family, &cluster.ip_family, |c| c.ip_family.is_some());
         step.take("region", &mut whole.region, &cluster.region, |c| c.region.is_some());
         step.take("authMode", &mut whole.auth_mode, &cluster.auth_mode, |c| c.auth_mode.is_some());
-        step.take("securityGroup", &mut whole.security_group, &cluster.security_group, |c| c.security_group.is_some());
+        step.take("securityGroup", &mut whole.security_group, &cluster.security_group, |c| {
+            c.security_group.is_some()
+        });
         step.take("vpc", &mut whole.vpc, &cluster.vpc, |c| c.vpc.is_some());
         step.take("status", &mut whole.status, &cluster.status, |c| c.status.is_some());
         whole.outpost |= cluster.outpost;
@@ -61,8 +70,10 @@ impl Step<'_> {
             (Some(old), Some(new)) if old != new => {
                 let first = self.earlier.iter().find(|(_, cluster)| has(cluster));
                 let first = first.map_or("an earlier source", |(name, _)| name.as_str());
-                let what = format!("the cluster's {field} differs between {first} and {}", self.name);
-                let problem = Problem::new(&pages::TWO_VALUES, what).at(Place::field(format!("cluster.{field}")));
+                let what =
+                    format!("the cluster's {field} differs between {first} and {}", self.name);
+                let problem = Problem::new(&pages::TWO_VALUES, what)
+                    .at(Place::field(format!("cluster.{field}")));
                 self.findings.push(Finding::error(problem));
             }
             (None, Some(new)) => *whole = Some(new.clone()),
@@ -89,7 +100,9 @@ mod tests {
         };
         let same = combine(&[named("a", "https://x"), named("b", "https://x")]).unwrap();
         assert_eq!(same.endpoint.as_deref(), Some("https://x"));
-        let findings = combine(&[named("--endpoint", "https://x"), named("--cluster-json", "https://y")]).unwrap_err();
+        let findings =
+            combine(&[named("--endpoint", "https://x"), named("--cluster-json", "https://y")])
+                .unwrap_err();
         assert_eq!(findings[0].problem.page.code, "TN03414");
         assert!(findings[0].problem.what.contains("--endpoint and --cluster-json"));
         assert!(!findings[0].problem.what.contains("https://x"));

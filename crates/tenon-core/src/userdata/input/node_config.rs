@@ -62,7 +62,9 @@ pub fn group(config: &Config, name: &str) -> Group {
 fn take_flag(group: &mut Group, flag: &str) {
     if let Some(labels) = flag.strip_prefix("--node-labels=").and_then(flags::labels) {
         group.labels.extend(labels);
-    } else if let Some(taints) = flag.strip_prefix("--register-with-taints=").and_then(flags::taints) {
+    } else if let Some(taints) =
+        flag.strip_prefix("--register-with-taints=").and_then(flags::taints)
+    {
         group.taints.extend(taints);
     } else {
         group.kubelet_flags.push(flag.to_owned());
@@ -74,7 +76,11 @@ fn take_instance(group: &mut Group, config: &Config) {
     group.instance_store = storage.strategy.map(|strategy| InstanceStore {
         strategy,
         mount_path: Some(storage.mount_path.clone()).filter(|path| path != "/mnt/k8s-disks"),
-        disabled_mounts: storage.disabled_mounts.iter().map(|mount| mount_name(*mount).to_owned()).collect(),
+        disabled_mounts: storage
+            .disabled_mounts
+            .iter()
+            .map(|mount| mount_name(*mount).to_owned())
+            .collect(),
     });
     group.proxy = config.instance.proxy.as_ref().map(|proxy| Proxy {
         http: proxy.http.as_ref().map(|url| url.expose().to_owned()),

@@ -9,8 +9,15 @@ use crate::userdata::Group;
 use crate::userdata::group::{CredentialHelper, ExtraFile, InstanceStore, MaxPodsPolicy, Proxy};
 
 const GROUP: &[&str] = &[
-    "postBootstrapCommands", "instanceStore", "proxy", "reboot", "credentialHelper", "files", "maxPodsPolicy",
-    "containerdConfig", "featureGates",
+    "postBootstrapCommands",
+    "instanceStore",
+    "proxy",
+    "reboot",
+    "credentialHelper",
+    "files",
+    "maxPodsPolicy",
+    "containerdConfig",
+    "featureGates",
 ];
 const STORE: &[&str] = &["strategy", "mountPath", "disabledMounts"];
 const PROXY: &[&str] = &["http", "https", "noProxy"];
@@ -28,8 +35,16 @@ pub fn apply(text: &str, source: &str, groups: &mut [Group]) -> Result<(), Vec<F
         match groups.iter_mut().find(|group| group.name == entry.key) {
             Some(group) => wishes(&mut reader, &entry.key, &entry.value, group),
             None => {
-                let place = Place { source: source.to_owned(), path: entry.key.clone(), ..Place::default() };
-                let problem = Problem::new(&pages::NO_SUCH_GROUP, "the overlay names a group that does not exist").at(place);
+                let place = Place {
+                    source: source.to_owned(),
+                    path: entry.key.clone(),
+                    ..Place::default()
+                };
+                let problem = Problem::new(
+                    &pages::NO_SUCH_GROUP,
+                    "the overlay names a group that does not exist",
+                )
+                .at(place);
                 reader.findings.push(Finding::error(problem));
             }
         }
@@ -47,23 +62,36 @@ fn wishes(reader: &mut Reader, name: &str, tree: &Tree, group: &mut Group) {
         _ => None,
     });
     group.max_pods_policy = policy.unwrap_or_default();
-    let helper = reader.parsed(&fields, "credentialHelper", "aws-iam-authenticator, aws or tenon", CredentialHelper::parse);
+    let helper = reader.parsed(
+        &fields,
+        "credentialHelper",
+        "aws-iam-authenticator, aws or tenon",
+        CredentialHelper::parse,
+    );
     group.credential_helper = helper.unwrap_or_default();
-    group.reboot_before_join =
-        reader.parsed(&fields, "reboot", "before-join", |text| (text == "before-join").then_some(true)).is_some();
+    group.reboot_before_join = reader
+        .parsed(&fields, "reboot", "before-join", |text| (text == "before-join").then_some(true))
+        .is_some();
     for (gate, text) in reader.pairs(&fields, "featureGates") {
         match text.as_str() {
             "true" | "false" => {
                 group.feature_gates.insert(gate, text == "true");
             }
-            _ => reader.report(&pages::BAD_VALUE, tree.span, &format!("{name}.featureGates"), "a feature gate is true or false"),
+            _ => reader.report(
+                &pages::BAD_VALUE,
+                tree.span,
+                &format!("{name}.featureGates"),
+                "a feature gate is true or false",
+            ),
         }
     }
     store(reader, &fields, group);
     proxy(reader, &fields, group);
     for (path, item) in reader.items(&fields, "files") {
         let file = reader.fields(item, &path, &[FILE]);
-        let mode = reader.parsed(&file, "mode", "an octal mode such as \"0644\"", |text| u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777));
+        let mode = reader.parsed(&file, "mode", "an octal mode such as \"0644\"", |text| {
+            u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777)
+        });
         group.files.push(ExtraFile {
             path: reader.required(&file, "path").unwrap_or_default(),
             mode: mode.unwrap_or(0o644),
@@ -74,11 +102,13 @@ fn wishes(reader: &mut Reader, name: &str, tree: &Tree, group: &mut Group) {
 
 fn store(reader: &mut Reader, fields: &Fields, group: &mut Group) {
     let Some(store) = reader.inner(fields, "instanceStore", &[STORE]) else { return };
-    let strategy = reader.parsed(&store, "strategy", "RAID0, RAID10 or Mount", |text| match text.to_ascii_uppercase().as_str() {
-        "RAID0" => Some(DiskStrategy::Raid0),
-        "RAID10" => Some(DiskStrategy::Raid10),
-        "MOUNT" => Some(DiskStrategy::Mount),
-        _ => None,
+    let strategy = reader.parsed(&store, "strategy", "RAID0, RAID10 or Mount", |text| {
+        match text.to_ascii_uppercase().as_str() {
+            "RAID0" => Some(DiskStrategy::Raid0),
+            "RAID10" => Some(DiskStrategy::Raid10),
+            "MOUNT" => Some(DiskStrategy::Mount),
+            _ => None,
+        }
     });
     group.instance_store = strategy.map(|strategy| InstanceStore {
         strategy,

@@ -160,9 +160,11 @@ impl Reader {
         let path = fields.path_of(key);
         let Some(&tree) = fields.map.get(key) else { return Vec::new() };
         match &tree.value {
-            Written::List(items) => {
-                items.iter().enumerate().map(|(index, item)| (format!("{path}[{index}]"), item)).collect()
-            }
+            Written::List(items) => items
+                .iter()
+                .enumerate()
+                .map(|(index, item)| (format!("{path}[{index}]"), item))
+                .collect(),
             _ => {
                 self.wrong(tree, &path, "a list");
                 Vec::new()
@@ -202,7 +204,12 @@ impl Reader {
     }
 
     /// A map inside a map.
-    pub fn inner<'t>(&mut self, fields: &Fields<'t>, key: &str, known: &[&[&str]]) -> Option<Fields<'t>> {
+    pub fn inner<'t>(
+        &mut self,
+        fields: &Fields<'t>,
+        key: &str,
+        known: &[&[&str]],
+    ) -> Option<Fields<'t>> {
         let tree = *fields.map.get(key)?;
         Some(self.fields(tree, &fields.path_of(key), known))
     }
