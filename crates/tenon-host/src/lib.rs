@@ -22,6 +22,7 @@ pub mod rehearsal;
 pub mod root;
 pub mod simulator;
 pub mod sources;
+pub mod status;
 pub mod stop;
 pub mod systemd;
 pub mod timeline;

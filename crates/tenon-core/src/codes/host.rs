@@ -89,6 +89,9 @@ super::pages! {
     NO_LOOPBACK = "TN06011" "no-loopback",
         why: "a rehearsal needs one port on 127.0.0.1 for its own metadata service",
         fix: "run it where programs may listen on loopback";
+    STATE_TIMEOUT = "TN09010" "state-timeout",
+        why: "the node did not come as far as was waited for",
+        fix: "`tenon status` says what is expected next";
     NOT_ROOT = "TN06010" "not-root",
         why: "units, owners and directories of the system can only be changed by root",
         fix: "run the command as root";

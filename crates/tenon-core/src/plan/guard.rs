@@ -108,7 +108,7 @@ mod tests {
     fn fault_61_63_66_no_value_begins_a_second_line() {
         assert!(codes_of(|_| ()).is_empty());
         let flag = |text: &str| Flag { text: text.into(), verbatim: true };
-        let bad = ["control-character"];
+        let bad = ["control-character-in-value"];
         assert_eq!(codes_of(|c| c.kubelet.flags.push(flag("--v=2\nX=1"))), bad);
         assert_eq!(codes_of(|c| c.cluster.name = "a\0b".into()), bad);
         assert_eq!(codes_of(|c| c.cluster.api_server_endpoint.push('\r')), bad);
@@ -120,9 +120,9 @@ mod tests {
     fn fault_102_services_stay_in_their_directory() {
         assert!(with_variable("kubelet", "A", "x\ny\tz").is_empty());
         for service in ["../x", "a/b", "", ".hidden", "a b"] {
-            assert_eq!(with_variable(service, "A", "x"), ["bad-service-name"], "{service}");
+            assert_eq!(with_variable(service, "A", "x"), ["bad-service-key"], "{service}");
         }
-        assert_eq!(with_variable("kubelet", "A-B", "x"), ["control-character"]);
-        assert_eq!(with_variable("kubelet", "A", "\u{1b}[0m"), ["control-character"]);
+        assert_eq!(with_variable("kubelet", "A-B", "x"), ["control-character-in-value"]);
+        assert_eq!(with_variable("kubelet", "A", "\u{1b}[0m"), ["control-character-in-value"]);
     }
 }

@@ -24,6 +24,12 @@ pub struct Lock {
 }
 
 impl Lock {
+    /// The process that works on this root now; None if there is none, or it cannot be named.
+    pub fn holder(root: &Root) -> Option<u32> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        holder(&root.open_at(DIRECTORY, flags, Mode::empty()).ok()?)
+    }
+
     /// Takes the lock, waiting up to `wait` for another run to end.
     pub fn take(root: &Root, wait: Duration) -> Result<Self, Problem> {
         let held = open(root).map_err(|error| {

@@ -29,11 +29,13 @@ pub struct Verdict {
     pub words: String,
     /// A clean run afterwards gave the files of a run without any fault.
     pub cured: bool,
+    /// The fault was felt: the run was refused, or it needed more requests than a clean one.
+    pub felt: bool,
 }
 
 impl Verdict {
     pub fn passed(&self) -> bool {
-        self.exit == self.expected && self.cured
+        self.exit == self.expected && self.cured && self.felt
     }
 }
 
@@ -83,7 +85,10 @@ pub const CASES: &[Case] = &[
     Case {
         name: "connection reset in the middle of a body",
         expected: 0,
-        faults: || vec![Rule { reset: true, times: Some(1), ..Rule::on("*/user-data") }],
+        faults: || {
+            let reset = Rule { reset: true, truncate: Some(10), ..Rule::on("*/user-data") };
+            vec![Rule { times: Some(1), ..reset }]
+        },
         twist: nothing,
     },
     Case {
@@ -148,31 +153,41 @@ pub fn run(stage: &Stage, mut tell: impl FnMut(&Verdict)) -> Result<Vec<Verdict>
 
 type Files = BTreeMap<String, Vec<u8>>;
 
-fn rehearse_clean(stage: &Stage) -> Result<Files, Refusal> {
+/// What a run without faults leaves and needs.
+struct Clean {
+    files: Files,
+    requests: usize,
+}
+
+fn rehearse_clean(stage: &Stage) -> Result<Clean, Refusal> {
     let mut own = stage.clone();
     own.directory = stage.directory.join("clean");
     own.set()?;
     let act = own.perform(Faults::default())?;
-    Ok(written(&own.directory, act.report.changes.iter().map(|change| change.path.as_str())))
+    let paths = act.report.changes.iter().map(|change| change.path.as_str());
+    Ok(Clean { files: written(&own.directory, paths), requests: act.requests })
 }
 
-fn judge(case: &Case, mut stage: Stage, clean: &Files) -> Result<Verdict, Refusal> {
+fn judge(case: &Case, mut stage: Stage, clean: &Clean) -> Result<Verdict, Refusal> {
     let whole = stage.clone();
     stage.set()?;
     stage.imds_timeout = PATIENCE;
     (case.twist)(&mut stage);
-    let (exit, words) = match stage.perform(Faults::of((case.faults)())) {
-        Ok(act) => (0, format!("joined after {} requests", act.requests)),
-        Err(refusal) => describe(&refusal),
+    let (exit, words, felt) = match stage.perform(Faults::of((case.faults)())) {
+        Ok(act) => {
+            let words = format!("files written after {} requests", act.requests);
+            (0, words, act.requests > clean.requests)
+        }
+        Err(refusal) => {
+            let (exit, words) = describe(&refusal);
+            (exit, words, true)
+        }
     };
-    let nothing_written = exit == 0 || written(&stage.directory, paths(clean)).is_empty();
+    let paths = || clean.files.keys().map(String::as_str);
+    let nothing_written = exit == 0 || written(&stage.directory, paths()).is_empty();
     whole.perform(Faults::default())?;
-    let cured = nothing_written && written(&stage.directory, paths(clean)) == *clean;
-    Ok(Verdict { name: case.name, expected: case.expected, exit, words, cured })
-}
-
-fn paths(files: &Files) -> impl Iterator<Item = &str> {
-    files.keys().map(String::as_str)
+    let cured = nothing_written && written(&stage.directory, paths()) == clean.files;
+    Ok(Verdict { name: case.name, expected: case.expected, exit, words, cured, felt })
 }
 
 fn describe(refusal: &Refusal) -> (u8, String) {

@@ -15,7 +15,9 @@ mod reference;
 mod rehearse;
 mod schema;
 mod sources;
+mod status;
 mod undo;
+mod why;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -93,6 +95,8 @@ enum Command {
     Schema(schema::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
+    /// Say in which state this node is
+    Status(status::Args),
     /// Go back to the files of the previous generation
     Undo(undo::Args),
     /// Write the manual pages into a directory
@@ -114,6 +118,7 @@ impl Command {
             Command::MaxPods(args) => max_pods::run(&args, global),
             Command::Schema(args) => schema::run(&args),
             Command::Completions(args) => completions::run(&args),
+            Command::Status(args) => status::run(&args, global),
             Command::Undo(args) => undo::run(&args, global),
             Command::Man(args) => completions::man(&args, global),
         }
@@ -127,7 +132,9 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error, called_as),
     };
-    let volume = match (cli.development, cli.global.quiet) {
+    // A rehearsal shows its result; what it went through on the way is for those who ask.
+    let quiet = cli.global.quiet || matches!(cli.command, Command::Rehearse(_));
+    let volume = match (cli.development, quiet) {
         (true, _) => Volume::Debug,
         (false, true) => Volume::Quiet,
         (false, false) => Volume::Normal,

@@ -222,7 +222,11 @@ fn drill(stage: &Stage, format: Format) -> Outcome {
     let show = |verdict: &Verdict| {
         if format == Format::Text {
             let word = if verdict.passed() { "ok  " } else { "BAD " };
-            let cured = if verdict.cured { "cured" } else { "NOT CURED" };
+            let cured = match (verdict.felt, verdict.cured) {
+                (false, _) => "NOT FELT",
+                (true, true) => "cured",
+                (true, false) => "NOT CURED",
+            };
             let line = format!(
                 "{word} exit {} (expected {}), {cured}: {}\n       {}\n",
                 verdict.exit, verdict.expected, verdict.name, verdict.words
@@ -242,6 +246,7 @@ fn drill(stage: &Stage, format: Format) -> Outcome {
                     "expected": verdict.expected,
                     "exit": verdict.exit,
                     "cured": verdict.cured,
+                    "felt": verdict.felt,
                     "what": verdict.words,
                 })
             })

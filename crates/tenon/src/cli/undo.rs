@@ -11,7 +11,7 @@ use tenon_host::root::Root;
 use tenon_host::stop;
 
 use super::Global;
-use crate::output::{self, Format, Outcome};
+use crate::output::{self, Outcome};
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -35,7 +35,7 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
         .map_err(|error| Problem::new(&codes::usage::BUG, "listening for signals").cause(error))?;
     let lock = Lock::take(&root, Duration::from_secs(args.wait_lock))?;
     let undo = apply::plan_undo(&root)?;
-    if global.output == Format::Text {
+    if !global.json() {
         output::tell(&describe(&undo));
     }
     let asked = !args.yes && io::stdin().is_terminal();
@@ -44,7 +44,7 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
         return Ok(());
     }
     apply::undo(&root, &lock, &undo, &Options::default())?;
-    answer(&undo, global.output)
+    answer(&undo, global.json())
 }
 
 fn describe(undo: &Undo) -> String {
@@ -68,9 +68,9 @@ fn agreed() -> bool {
     matches!(line.trim(), "y" | "Y" | "yes")
 }
 
-fn answer(undo: &Undo, format: Format) -> Outcome {
-    match format {
-        Format::Json => {
+fn answer(undo: &Undo, json: bool) -> Outcome {
+    match json {
+        true => {
             let changes: Vec<_> = undo.changes.iter().map(apply::Change::to_json).collect();
             output::answer_json(&json!({
                 "schema": "tenon.undo/1",
@@ -80,7 +80,7 @@ fn answer(undo: &Undo, format: Format) -> Outcome {
                 "restart": undo.units,
             }))
         }
-        Format::Text => {
+        false => {
             let mut text = format!("{} files restored\n", undo.changes.len());
             if !undo.units.is_empty() {
                 let units = undo.units.join(" ");
