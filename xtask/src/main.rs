@@ -1,12 +1,17 @@
-//! `cargo xtask`: generators and checks of this repository. Never shipped; one file per task.
+//! `cargo xtask TASK`: generators, checks and tests of this repository. Never shipped; one file
+//! per task.
 
+mod bench;
+mod bless;
+mod deps;
+mod e2e;
 mod instances;
 mod kubelet_tables;
 
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
-#[command(name = "cargo xtask", max_term_width = 80)]
+#[command(name = "cargo xtask", about = "Tasks of the Tenon repository", max_term_width = 80)]
 struct Cli {
     #[command(subcommand)]
     task: Task,
@@ -14,16 +19,28 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
+    /// Accept what the plans of golden/ come to now
+    Bless,
+    /// Check the dependency tree: licences, banned crates, purity of the core, size
+    Deps(deps::Args),
+    /// Run the tests that need root or real programs of the host
+    E2e(e2e::Args),
     /// Write the table of instance types
     Instances(instances::Args),
     /// Write the tables of KubeletConfiguration fields and kubelet flags
     KubeletTables(kubelet_tables::Args),
+    /// Run a program once and print what it cost, as JSON
+    Measure(bench::measure::Args),
 }
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().task {
+        Task::Bless => bless::run(),
+        Task::Deps(args) => deps::run(&args),
+        Task::E2e(args) => e2e::run(&args),
         Task::Instances(args) => instances::run(&args),
         Task::KubeletTables(args) => kubelet_tables::run(&args),
+        Task::Measure(args) => bench::measure::run(&args),
     }
 }
 

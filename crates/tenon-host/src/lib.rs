@@ -8,14 +8,21 @@
 //! root       the directory a run works on
 //! command    the one way to run a program
 //! stop       SIGINT and SIGTERM
+//! systemd    the service manager over D-Bus
 //! ```
 //!
 //! Decisions live in `tenon-core`; a room here that needs to know what Kubernetes wants is in
 //! the wrong place.
 
+pub mod apply;
 pub mod command;
 pub mod gather;
+pub mod job;
+pub mod rehearsal;
 pub mod root;
 pub mod simulator;
 pub mod sources;
+pub mod status;
 pub mod stop;
+pub mod systemd;
+pub mod timeline;

@@ -7,12 +7,31 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 use tenon_core::problem::{Finding, Problem};
 
+/// The exit code of a broken invariant.
+const BUG: u8 = 70;
+
 /// `--output`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Format {
     #[default]
     Text,
     Json,
+    /// Aligned columns with a header; only where a command has a list to show.
+    Table,
+    Csv,
+    /// `type count` lines, for a node without Tenon.
+    Map,
+}
+
+impl Format {
+    /// The formats that every command knows. A command with more of them has its own `--output`.
+    pub fn text_or_json(text: &str) -> Result<Format, String> {
+        match text {
+            "text" => Ok(Format::Text),
+            "json" => Ok(Format::Json),
+            _ => Err("the formats are text and json".to_owned()),
+        }
+    }
 }
 
 /// Why a command did not do what it was asked.
@@ -72,29 +91,36 @@ pub fn report(outcome: Outcome, format: Format) -> u8 {
     let Err(failure) = outcome else { return 0 };
     match (failure, format) {
         (Failure::Answer(code), _) => code,
-        (Failure::Problem(problem), Format::Text) => {
-            tell(&problem.render("error"));
-            problem.exit()
-        }
         (Failure::Problem(problem), Format::Json) => {
             let _ = answer_json(&json!({"result": "failed", "error": problem.to_json()}));
             problem.exit()
         }
-        (Failure::Findings { findings, lenient }, Format::Text) => {
-            tell_findings(&findings, lenient);
-            worst(&findings, lenient)
+        (Failure::Problem(problem), _) => {
+            tell(&problem.render("error"));
+            problem.exit()
         }
         (Failure::Findings { findings, lenient }, Format::Json) => {
             let list: Vec<_> = findings.iter().map(|finding| finding.to_json(lenient)).collect();
             let _ = answer_json(&json!({"result": "failed", "findings": list}));
             worst(&findings, lenient)
         }
+        (Failure::Findings { findings, lenient }, _) => {
+            tell_findings(&findings, lenient);
+            worst(&findings, lenient)
+        }
     }
 }
 
-/// The exit code of the first finding that stops the run.
+/// The exit code of the first finding that stops the run. That none does is our mistake.
 fn worst(findings: &[Finding], lenient: bool) -> u8 {
-    findings.iter().find(|finding| finding.stops(lenient)).map_or(0, |f| f.problem.exit())
+    let stops = findings.iter().find(|finding| finding.stops(lenient));
+    stops.map_or(BUG, |finding| finding.problem.exit())
+}
+
+/// The first eight digits of a hash, as people compare it.
+pub fn short_hash(hash: &str) -> &str {
+    let digits = hash.strip_prefix("sha256:").unwrap_or(hash);
+    digits.get(..8).unwrap_or(digits)
 }
 
 /// True when colour may be used on standard error.
@@ -111,7 +137,7 @@ pub fn catch_panics() {
         let problem = Problem::new(&tenon_core::codes::usage::BUG, format!("panic at {place}"));
         tell(&problem.render("error"));
         #[expect(clippy::exit, reason = "the release build aborts on panic; the exit code is 70")]
-        std::process::exit(70);
+        std::process::exit(i32::from(BUG));
     }));
 }
 

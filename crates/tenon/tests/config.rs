@@ -1,5 +1,7 @@
 //! `tenon config` and `tenon explain` from outside: answers, findings with places, exit codes.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
+
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
@@ -58,13 +60,13 @@ const FOUND: &[(&str, &str, u64, u64)] = &[
     ("unknown-word", "E", 23, 17),
     ("bad-path", "E", 24, 18),
     ("unknown-word", "T", 25, 24),
-    ("bad-service-name", "E", 27, 7),
+    ("bad-service-key", "E", 27, 7),
     ("bad-variable-name", "E", 30, 9),
     ("bad-nameserver", "E", 32, 21),
     ("bad-domain", "E", 33, 17),
     ("unknown-kubelet-field", "T", 36, 7),
     ("unknown-flag", "T", 38, 9),
-    ("control-character", "E", 39, 9),
+    ("control-character-in-value", "E", 39, 9),
     ("bad-expression", "T", 40, 34),
     ("not-in-this-kind", "T", 41, 3),
 ];

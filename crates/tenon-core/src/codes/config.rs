@@ -25,7 +25,7 @@ super::pages! {
     UNQUOTED_TEXT = "TN03008" "unquoted-text",
         why: "without quotes YAML reads this as something other than text; the text is taken as written",
         fix: "put the value in quotes";
-    CONTROL_CHARACTER = "TN03009" "control-character",
+    CONTROL_CHARACTER = "TN03009" "control-character-in-value",
         why: "control characters could forge lines in the files that the value ends up in",
         fix: "remove the character; a YAML block scalar (`|`) adds a newline at its end, `|-` does not";
     BAD_CLUSTER_NAME = "TN03010" "bad-cluster-name",
@@ -67,7 +67,7 @@ super::pages! {
     SYSTEM_PATH = "TN03022" "system-path",
         why: "mounting disks there would hide files that the system needs",
         fix: "choose a directory of its own, such as /mnt/k8s-disks";
-    BAD_SERVICE_NAME = "TN03023" "bad-service-name",
+    BAD_SERVICE_NAME = "TN03023" "bad-service-key",
         why: "the key becomes a directory name below /etc/systemd/system",
         fix: "use the unit's name without `.service`, such as `kubelet`; or `default` for every service";
     BAD_VARIABLE_NAME = "TN03024" "bad-variable-name",
@@ -85,7 +85,7 @@ super::pages! {
     UNKNOWN_FLAG = "TN03028" "unknown-flag",
         why: "the kubelet ends at once when it meets a flag it does not know",
         fix: "correct the name of the flag, or use the field of spec.kubelet.config that replaced it";
-    OWNED_FLAG = "TN03029" "owned-flag",
+    OWNED_FLAG = "TN03029" "flag-repeated",
         why: "Tenon sets this flag itself; yours stands later on the command line and wins",
         fix: "remove the flag unless you mean to replace Tenon's value";
     BAD_EXPRESSION = "TN03030" "bad-expression",
@@ -109,7 +109,7 @@ super::pages! {
     BAD_IMAGE = "TN03036" "bad-image",
         why: "containerd cannot pull what is not an image reference",
         fix: "write [registry/]name[:tag][@digest]";
-    BAD_REGISTRY_HOST = "TN03037" "bad-registry-host",
+    BAD_REGISTRY_HOST = "TN03037" "bad-registry-name",
         why: "the host becomes a directory name below /etc/containerd/certs.d",
         fix: "write name[:port] without scheme and path, or _default";
     BAD_MIRROR = "TN03038" "bad-mirror",

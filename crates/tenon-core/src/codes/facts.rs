@@ -1,4 +1,5 @@
-//! Pages about facts that could not be obtained or believed: `TN05001` to `TN05299`, and `TN10…`.
+//! Pages about facts that could not be obtained or believed: `TN05001` to `TN05299`, `TN10…` for
+//! the cloud API, and `TN03299` for the fault script of the simulator.
 
 super::pages! {
     METADATA_UNREACHABLE = "TN05001" "metadata-unreachable",
@@ -64,8 +65,8 @@ super::pages! {
     NETWORK_NOT_READY = "TN05026" "network-not-ready",
         why: "the links named above did not reach the state they must have before the node may start",
         fix: "see `networkctl status` and the journal of systemd-networkd; --timeout waits longer";
-    FAULT_SCRIPT = "TN05030" "fault-script",
-        why: "the fault script is a JSON object with `rules`, each with a `path` and what goes wrong there",
+    FAULT_SCRIPT = "TN03299" "fault-script",
+        why: "a fault script is a map with `rules`, each with a `path` and what goes wrong there",
         fix: "correct the script at the place named above";
     CLOUD_DENIED = "TN10001" "cloud-denied",
         why: "the cloud API answered that this identity may not do that; asking again would not change it",

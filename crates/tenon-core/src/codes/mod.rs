@@ -62,7 +62,17 @@ pub(crate) use pages;
 
 /// Every page of the catalogue, in order of its code.
 pub fn all() -> Vec<&'static Page> {
-    let rooms = [config::ALL, decode::ALL, facts::ALL, host::ALL, inspect::ALL, max_pods::ALL, plan::ALL, usage::ALL, userdata::ALL];
+    let rooms = [
+        config::ALL,
+        decode::ALL,
+        facts::ALL,
+        host::ALL,
+        inspect::ALL,
+        max_pods::ALL,
+        plan::ALL,
+        usage::ALL,
+        userdata::ALL,
+    ];
     let mut pages: Vec<_> = rooms.into_iter().flatten().copied().collect();
     pages.sort_by_key(|page| page.code);
     pages

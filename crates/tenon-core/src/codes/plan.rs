@@ -21,21 +21,12 @@ super::pages! {
     POD_LIMITS_DIFFER = "TN03310" "pod-limits-differ",
         why: "spec.kubelet.config.maxPods or --max-pods overrides the limit that follows from the instance type; above it, pods may find no address",
         fix: "set the limit with `spec.kubelet.maxPods` alone, so that the memory reservation follows it";
-    MEMORY_RESERVED = "TN03311" "memory-reserved",
-        why: "the kubelet keeps 255 MiB and 11 MiB per pod for itself; above half of the memory little is left for pods, above three quarters the node is of no use",
-        fix: "lower the pod limit, or set spec.kubelet.reserved.kube.memory";
     RESERVED_CONFLICT = "TN03312" "reserved-conflict",
         why: "the kubelet does not start with a set of reserved CPUs and a reserved cgroup at once",
         fix: "remove reservedSystemCPUs (or --reserved-cpus, reserved.systemCPUs), or remove kubeReservedCgroup and systemReservedCgroup";
     CONFIG_REPLACED = "TN03313" "kubelet-config-replaced",
         why: "with `spec.kubelet.configMode: replace` Tenon sets only what the node cannot run without",
         fix: "use `configMode: merge` to keep Tenon's defaults below your settings";
-    OWNED_FLAG = "TN03314" "owned-flag",
-        why: "the kubelet takes the last flag of a name, and flags of the config stand last",
-        fix: "remove the flag unless the other value is meant";
-    BAD_CONTAINERD_TOML = "TN03320" "bad-containerd-toml",
-        why: "spec.containerd.config is merged into containerd's config and must be TOML itself",
-        fix: "correct the TOML at the place named";
     CONTAINERD_TOO_OLD = "TN03321" "containerd-too-old",
         why: "config schema 3, and the plugins io.containerd.cri.v1.images and io.containerd.cri.v1.runtime, came with containerd 2.0",
         fix: "write the config for schema 2 (`io.containerd.grpc.v1.cri`), or use an image with containerd 2";
@@ -45,18 +36,6 @@ super::pages! {
     NO_DEFAULT_RUNTIME = "TN03323" "no-default-runtime",
         why: "containerd starts with a default runtime that it does not know, and then no pod does",
         fix: "add the runtime's table under `runtimes`, or correct `default_runtime_name`";
-    BAD_REGISTRY_HOST = "TN03324" "bad-registry-host",
-        why: "the host becomes the name of a directory that containerd looks up",
-        fix: "write the registry's host without scheme and path: `docker.io`, `registry.example:5000`, `_default`";
-    SERVICE_NAME = "TN03325" "bad-service-name",
-        why: "the service's name becomes the name of a directory below /etc/systemd/system",
-        fix: "write the unit's name without `.service`, for instance `containerd`";
-    CONTROL_CHARACTER = "TN03326" "control-character",
-        why: "a newline or another control character would end the line of the file that the value goes to",
-        fix: "remove the character; a value that needs several lines does not fit here";
-    METADATA_PROXIED = "TN03327" "metadata-proxied",
-        why: "programs of the service would ask the proxy for the instance's metadata and get no credentials",
-        fix: "add 169.254.169.254 and fd00:ec2::254 to NO_PROXY, or use spec.instance.proxy, which does so";
     TOO_FEW_DISKS = "TN03330" "too-few-disks",
         why: "RAID10 mirrors pairs of disks and stripes over them",
         fix: "use `strategy: RAID0` or `Mount`, or an instance type with four or more local disks";
@@ -78,10 +57,10 @@ super::pages! {
     BAD_DESCRIBED_CA = "TN05303" "bad-described-ca",
         why: "the cluster's description came with a certificate authority that cannot be decoded",
         fix: "set spec.cluster.certificateAuthority in the config";
-    ENDPOINT_UNRESOLVED = "TN05304" "endpoint-unresolved",
+    ENDPOINT_NOT_PINNED = "TN05304" "endpoint-not-pinned",
         why: "on Outposts the API server's name is pinned in /etc/hosts, and DNS gave no address for it",
         fix: "check the machine's name servers and run again; an earlier entry stays in place until then";
-    NO_CREDENTIAL_PROVIDER = "TN06300" "no-credential-provider",
+    NO_CREDENTIAL_PROVIDER = "TN06300" "credential-provider-missing",
         why: "without ecr-credential-provider the kubelet cannot pull from ECR, and it does not start when the program it is told of is missing",
         fix: "install it to /etc/eks/image-credential-provider/, or name its path in ECR_CREDENTIAL_PROVIDER_BIN_PATH";
     FIPS_OFF = "TN06301" "fips-off",

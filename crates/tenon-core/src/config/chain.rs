@@ -13,7 +13,7 @@ use super::merge::merge;
 use super::node::{Document, Node};
 use super::read::read;
 use super::schema::Kind;
-use super::{Config, dump};
+use super::{Config, dump, versions};
 use crate::codes::config as pages;
 use crate::decode::{self, Blob, Budget, Origin};
 use crate::problem::{Class, Finding, Place, Problem};
@@ -61,19 +61,17 @@ pub fn load(sources: &[SourceRead], options: Options<'_>) -> Result<Loaded, Vec<
     }
     let from_cache = chain.settle(sources, options.cached)?;
     let Chain { documents, mut findings, notes, .. } = chain;
-    let mut patches = Vec::new();
-    for (index, document) in documents.iter().enumerate() {
-        let (patch, found) = read(document, index);
-        patches.push(patch);
-        findings.extend(found);
-    }
+    // What a broken part would have set cannot be called missing.
+    let complete = !options.partial && !has_error(&findings);
+    let (patches, found) = read_all(&documents);
+    findings.extend(found);
     let (tree, found) = merge(&documents, patches);
     findings.extend(found);
     let Some(tree) = tree else { return Err(sorted(findings)) };
-    let found = cross::check(&tree, &documents, !options.partial, &findings);
+    let found = cross::check(&tree, &documents, complete, &findings);
     findings.extend(found);
     let findings = sorted(findings);
-    if findings.iter().any(|finding| finding.class == Class::Error) {
+    if has_error(&findings) {
         return Err(findings);
     }
     let config = build(&tree, &documents);
@@ -81,7 +79,24 @@ pub fn load(sources: &[SourceRead], options: Options<'_>) -> Result<Loaded, Vec<
     Ok(Loaded { config, findings, lenient, from_cache, notes, tree, documents })
 }
 
+/// Reads every document into its patch.
+fn read_all(documents: &[Document]) -> (Vec<Node>, Vec<Finding>) {
+    let read = |(index, document)| read(document, index);
+    let (patches, findings): (Vec<_>, Vec<_>) = documents.iter().enumerate().map(read).unzip();
+    (patches, findings.into_iter().flatten().collect())
+}
+
+fn has_error(findings: &[Finding]) -> bool {
+    findings.iter().any(|finding| finding.class == Class::Error)
+}
+
 impl Loaded {
+    /// What this version of the kubelet would refuse of fields and flags that others know. The
+    /// version is a fact, so this is asked after the facts are gathered.
+    pub fn version_findings(&self, kubelet: (u32, u32)) -> Vec<Finding> {
+        sorted(versions::check(&self.tree, &self.documents, kubelet))
+    }
+
     /// Where the value at a path was written; None for defaults.
     pub fn origin(&self, path: &str) -> Option<Place> {
         let node = self.tree.find(path)?;
@@ -116,8 +131,10 @@ struct Chain {
     budget: Budget,
     documents: Vec<Document>,
     findings: Vec<Finding>,
-    /// Findings of user data that could not be decoded, until it is known whether it matters.
+    /// Findings of user data that could not be decoded, until it is known whether it matters,
+    /// and the documents beside the broken part.
     unreadable: Vec<Finding>,
+    beside: Vec<Document>,
     /// What sources without a config held.
     notes: Vec<String>,
     hints: Vec<Problem>,
@@ -138,6 +155,7 @@ impl Chain {
         }
         if held.broken() && source.origin == Origin::Imds {
             self.unreadable.extend(held.findings);
+            self.beside.extend(held.documents);
             return;
         }
         if held.documents.is_empty() && !held.broken() {
@@ -154,15 +172,15 @@ impl Chain {
         sources: &[SourceRead],
         cached: Option<&Cached>,
     ) -> Result<bool, Vec<Finding>> {
-        let broken = self.findings.iter().any(|finding| finding.class == Class::Error);
         let mut from_cache = false;
-        if self.documents.is_empty() && !broken {
+        if self.documents.is_empty() && !has_error(&self.findings) {
             from_cache = self.use_cache(sources.len(), cached);
         }
         let unreadable = std::mem::take(&mut self.unreadable);
         if self.documents.is_empty() {
             self.findings.extend(unreadable);
-            if !self.findings.iter().any(|finding| finding.class == Class::Error) {
+            self.findings.extend(read_all(&self.beside).1);
+            if !has_error(&self.findings) {
                 let none = Finding::error(self.no_config(sources));
                 self.findings.push(none);
                 self.findings.extend(self.hints.drain(..).map(Finding::warning));

@@ -113,7 +113,7 @@ const OUTPOST: &[Field] = &[
 ];
 
 const NODE: &[Field] = &[
-    choice("name", &["ec2-private-dns", "instance-id", "hostname"], "Where the node's name comes from.")
+    choice("name", &["ec2-private-dns", "instance-id", "hostname"], "Where the node's name comes from; set, it wins over featureGates.InstanceIdNodeName.")
         .tenon()
         .default("ec2-private-dns")
         .example("name: instance-id"),

@@ -168,7 +168,7 @@ fn kubelet(reader: &mut Reader<'_>, node: &Node, path: &str) {
     let value = node.to_value();
     let Some(map) = value.as_object() else { return };
     for issue in kubelet_table::check_config(map, None) {
-        let found = issue.path.iter().try_fold(node, |node, key| step(node, key));
+        let found = issue.path.iter().try_fold(node, |node, key| node.step(key));
         let place = found.map_or(node.origin, |found| found.origin);
         let fault = Fault::tolerated(
             &pages::UNKNOWN_KUBELET_FIELD,
@@ -180,11 +180,6 @@ fn kubelet(reader: &mut Reader<'_>, node: &Node, path: &str) {
         };
         reader.report(&fault, place.key, &below(path, &issue.path));
     }
-}
-
-/// One key down, or one entry of a list.
-fn step<'a>(node: &'a Node, key: &str) -> Option<&'a Node> {
-    node.at(key).or_else(|| node.list().get(key.parse::<usize>().ok()?))
 }
 
 fn below(path: &str, keys: &[String]) -> String {

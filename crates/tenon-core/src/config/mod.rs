@@ -10,6 +10,7 @@
 //! chain            load: sources → Config, with every finding
 //! document, read   a text → a document → a typed patch
 //! merge, cross     patches → one tree; checks over several fields
+//! versions         checks that need the kubelet's version
 //! build, dump      the tree → Config; Config → a document again
 //! cache, redact    the config cache; documents without their secrets
 //! reference        the table in words; json_schema for editors
@@ -35,6 +36,7 @@ mod read;
 pub mod redact;
 pub mod reference;
 pub mod schema;
+mod versions;
 
 pub use chain::{Loaded, Options, SourceRead, load};
 pub use dump::{Dumped, dump, dump_best, full_hash, public_hash};

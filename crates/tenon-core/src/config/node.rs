@@ -116,6 +116,11 @@ impl Node {
         self.map()?.get(key)
     }
 
+    /// One key down, or one entry of a list.
+    pub fn step(&self, key: &str) -> Option<&Node> {
+        self.at(key).or_else(|| self.list().get(key.parse::<usize>().ok()?))
+    }
+
     /// The value at a path such as `spec.kubelet.flags[1]`. Keys may hold dots themselves.
     pub fn find(&self, path: &str) -> Option<&Node> {
         if path.is_empty() {

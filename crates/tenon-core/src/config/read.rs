@@ -227,6 +227,7 @@ impl Reader<'_> {
             for fault in keys.check(&entry.key, self.kind()) {
                 self.report(&fault, entry.key_span, &below);
             }
+            self.key(entry, &below);
             let node = match &entry.value.value {
                 Written::Scalar(scalar) if self.is_null(scalar) => self.null_entry(entry, value),
                 _ => self.shape(&entry.value, entry.key_span, value, &below),
@@ -234,6 +235,18 @@ impl Reader<'_> {
             map.extend(node.map(|node| (entry.key.clone(), node)));
         }
         Some(Node::new(Data::Map(map), self.origin(tree, key)))
+    }
+
+    /// A key such as `on` is taken as written, which YAML 1.1 readers do not do.
+    fn key(&mut self, entry: &Entry, path: &str) {
+        let rest = self.document.text.get(entry.key_span.offset..).unwrap_or_default();
+        let scalar = Scalar { text: entry.key.clone(), plain: !rest.starts_with(['"', '\'']) };
+        let meaning = scalar.resolve(self.dialect());
+        if self.kind() == Kind::Eks && !matches!(meaning, Meaning::Text(_)) {
+            let what = format!("has a key that is {} without quotes", meaning_shape(&meaning));
+            let fault = Fault::warning(&pages::UNQUOTED_TEXT, what).fix("put the key in quotes");
+            self.report(&fault, entry.key_span, path);
+        }
     }
 
     /// A null in a map deletes the key in `tenon.dev`; nodeadm reads it as the empty value.

@@ -39,6 +39,10 @@ fn redact_field(value: &Value, field: &'static Field) -> Value {
         (Shape::Texts(Grammar::Flag), Value::Array(items)) => {
             items.iter().map(redact_flag).collect()
         }
+        (Shape::Texts(Grammar::Argument), Value::Array(items)) => {
+            items.iter().map(redact_argument).collect()
+        }
+        (Shape::Text(Grammar::Toml), Value::String(text)) => redact_toml(text),
         _ => value.clone(),
     }
 }
@@ -81,4 +85,20 @@ fn redact_flag(flag: &Value) -> Value {
         Some(name) => json!(format!("--{name}={REDACTED}")),
         None => json!(REDACTED),
     }
+}
+
+/// An argument of a hook: a flag that tells of a secret keeps its name only.
+fn redact_argument(argument: &Value) -> Value {
+    let text = argument.as_str().unwrap_or_default();
+    match text.split_once('=') {
+        Some((name, _)) if names_a_secret(name) => json!(format!("{name}={REDACTED}")),
+        _ => argument.clone(),
+    }
+}
+
+/// TOML as a tree without the texts whose key names a secret.
+fn redact_toml(text: &str) -> Value {
+    let table = text.parse::<toml::Table>().ok();
+    let value = table.and_then(|table| serde_json::to_value(table).ok());
+    value.map_or_else(|| json!(REDACTED), |value| by_name(&value))
 }

@@ -8,15 +8,19 @@ use crate::plan::reserved;
 /// The JSON Schema of [`json`], version 1.
 pub static SCHEMA: &str = include_str!("schema.json");
 
-/// The answer as JSON, keys in the documented order, without a final newline.
-pub fn json(resolved: &[Resolved<'_>]) -> String {
-    let documents: Vec<Document> = resolved.iter().map(Document::of).collect();
-    let text = match &documents[..] {
-        [one] => serde_json::to_string_pretty(one),
-        many => serde_json::to_string_pretty(many),
-    };
+/// One answer as JSON, keys in the documented order, with a final newline.
+pub fn json(resolved: &Resolved<'_>) -> String {
+    pretty(&Document::of(resolved))
+}
+
+/// Several answers as a JSON list.
+pub fn json_list(resolved: &[Resolved<'_>]) -> String {
+    pretty(&resolved.iter().map(Document::of).collect::<Vec<_>>())
+}
+
+fn pretty(value: &impl Serialize) -> String {
     // Numbers, text and lists of them: nothing that JSON cannot say.
-    text.unwrap_or_default()
+    serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
 }
 
 #[derive(Serialize)]
@@ -134,7 +138,7 @@ impl<'a> Document<'a> {
                 custom_networking: other.custom_networking,
             }),
             reserved: ReservedJson {
-                cpu_millis: resolved.terms.map(|terms| reserved::cpu_millis(terms.vcpu)),
+                cpu_millis: resolved.cpus().map(reserved::cpu_millis),
                 memory_mib: reserved::memory_mib(resolved.pods),
                 ephemeral_storage: reserved::EPHEMERAL_STORAGE,
             },
@@ -184,7 +188,7 @@ fn instance_json<'a>(row: &InstanceType<'a>) -> InstanceJson<'a> {
 }
 
 /// Notes about the row, then what the warnings say.
-fn all_notes(resolved: &Resolved<'_>) -> Vec<String> {
+pub(super) fn all_notes(resolved: &Resolved<'_>) -> Vec<String> {
     let warnings = resolved.warnings.iter().map(|warning| warning.what.clone());
     resolved.notes.iter().cloned().chain(warnings).collect()
 }
@@ -289,13 +293,15 @@ fn cap_effect(resolved: &Resolved<'_>, terms: &Terms) -> String {
 fn reserved_line(resolved: &Resolved<'_>) -> String {
     let pods = resolved.pods;
     let mib = reserved::memory_mib(pods);
-    let cpu = resolved.terms.map(|terms| format!("cpu {}m, ", reserved::cpu_millis(terms.vcpu)));
-    let share = resolved.row.map(|row| {
-        let permille = u128::from(mib) * 1000 / u128::from(row.memory_mib);
-        format!(", {}.{} % of {} MiB", permille / 10, permille % 10, row.memory_mib)
+    let cpu = resolved.cpus().map(|cpus| format!("cpu {}m, ", reserved::cpu_millis(cpus)));
+    let share = resolved.memory_mib().filter(|memory| *memory > 0).map(|memory| {
+        let permille = u128::from(mib) * 1000 / u128::from(memory);
+        format!(", {}.{} % of {memory} MiB", permille / 10, permille % 10)
     });
+    let machine = resolved.machine.map(|machine| format!(" ({} CPUs online)", machine.cpus));
     let (cpu, share) = (cpu.unwrap_or_default(), share.unwrap_or_default());
-    format!("  {:<15}{cpu}memory {mib}Mi (255 + 11 * {pods}){share}", "reserved")
+    let machine = machine.unwrap_or_default();
+    format!("  {:<15}{cpu}memory {mib}Mi (255 + 11 * {pods}){share}{machine}", "reserved")
 }
 
 fn otherwise_line(resolved: &Resolved<'_>) -> Option<String> {

@@ -4,7 +4,7 @@
 //! question   network settings, mode, cap: from the config or from the command line
 //! subject    an instance type and what is known about it (instances: the table)
 //! formula    the arithmetic
-//! explain    the answer as text and as JSON
+//! explain    the answer as text and as JSON (list: many answers as a table, CSV or map)
 //! names      patterns and nearest names
 //! ```
 //!
@@ -14,16 +14,18 @@
 mod explain;
 mod formula;
 mod instances;
+mod list;
 mod names;
 mod question;
 mod subject;
 
-pub use explain::{SCHEMA, json, text};
+pub use explain::{SCHEMA, json, json_list, text};
 pub use formula::{DEFAULT_PODS, plain};
 pub use instances::{
     Accelerator, AcceleratorKind, Arch, DiskKind, Head, InstanceType, LocalDisks, Origin, Table,
     TableError, Virt, find,
 };
+pub use list::{Sort, csv, map, sort, table};
 pub use names::{Pattern, is_pattern, nearest_types};
 pub use question::{CapRule, Cni, CniVersion, IpFamily, MetalPrefix, Network, Prefix, Question};
 pub use subject::{Limits, Source, Subject};
@@ -69,9 +71,33 @@ pub struct Resolved<'a> {
     pub alternatives: Option<Alternatives>,
     /// Everything known about the type.
     pub row: Option<InstanceType<'a>>,
+    /// What a real machine of the type has, when one was asked; it wins over the table.
+    pub machine: Option<Machine>,
     pub notes: Vec<String>,
     pub warnings: Vec<Problem>,
     pub source: Source<'a>,
+}
+
+/// CPUs and memory of one machine. CPU options can switch threads off, and the kernel reports
+/// less memory than the type promises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Machine {
+    pub cpus: u32,
+    pub memory_mib: u64,
+}
+
+impl Resolved<'_> {
+    /// CPUs that the reservation is made for; None when nobody knows them.
+    pub fn cpus(&self) -> Option<u32> {
+        let by_type = self.terms.map(|terms| terms.vcpu);
+        self.machine.map(|machine| machine.cpus).or(by_type)
+    }
+
+    /// Memory that the reservation is compared with; None when nobody knows it.
+    pub fn memory_mib(&self) -> Option<u64> {
+        let by_type = self.row.map(|row| row.memory_mib);
+        self.machine.map(|machine| machine.memory_mib).or(by_type)
+    }
 }
 
 /// How pods get their addresses.
@@ -182,6 +208,7 @@ fn known<'a>(question: &Question, limits: &Limits<'a>) -> Result<Resolved<'a>, P
         cap,
         alternatives: Some(alternatives(network, limits)),
         row: limits.row,
+        machine: None,
         notes,
         warnings,
         source: limits.source,
@@ -445,6 +472,7 @@ fn without_type<'a>(question: &Question, name: &'a str) -> Resolved<'a> {
         cap: Capped { rule: question.cap, applied: eni < DEFAULT_PODS, limit },
         alternatives: None,
         row: None,
+        machine: None,
         notes: Vec::new(),
         warnings,
         source: Source::DEFAULT,

@@ -48,6 +48,7 @@ pub(crate) fn node_ip(cidr: IpNet, instance: &Instance) -> Result<IpAddr, Proble
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn dns_is_the_tenth_address() {
@@ -69,6 +70,16 @@ mod tests {
         }
         for cidr in ["10.0.0.0/29", "10.0.0.0/32", "fd00::/125"] {
             assert!(cluster_dns(cidr.parse().unwrap()).is_err(), "{cidr}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn fault_70_dns_lies_in_the_range(v4: u32, v6: u128, len4 in 0u8..=28, len6 in 0u8..=124) {
+            for (address, length) in [(IpAddr::from(v4.to_be_bytes()), len4), (v6.to_be_bytes().into(), len6)] {
+                let cidr = IpNet::new(address, length).unwrap();
+                prop_assert!(cidr.contains(&cluster_dns(cidr).unwrap()), "{}", cidr);
+            }
         }
     }
 

@@ -231,7 +231,7 @@ fn has_secret(table: &Table) -> bool {
 }
 
 fn unreadable(message: &str) -> Problem {
-    Problem::new(&codes::plan::BAD_CONTAINERD_TOML, "containerd's config is not TOML")
+    Problem::new(&codes::config::BAD_TOML, "containerd's config is not TOML")
         .at(Place::field("spec.containerd.config"))
         .cause(message)
 }

@@ -8,9 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::node::Node;
 use super::step::FileBody;
 use super::{Draft, Owner, soci};
-use crate::codes;
 use crate::config::Proxy;
-use crate::problem::{Finding, Place, Problem};
 use crate::secret::Secret;
 
 pub(crate) const MANAGER_PATH: &str = "/etc/systemd/system.conf.d/environment.conf";
@@ -30,7 +28,6 @@ pub(crate) fn drop_in_path(service: &str) -> String {
 /// Plans the drop-ins and the proxy file.
 pub(crate) fn plan(node: &Node, draft: &mut Draft) {
     let environment = &node.config.instance.environment;
-    check_metadata_exempt(node, draft);
     if let Some(variables) = environment.get(EVERY_SERVICE).filter(|map| !map.is_empty()) {
         let body = unit_text("Manager", None, "DefaultEnvironment", variables);
         add(MANAGER_PATH.into(), body, "spec.instance.environment.default", draft);
@@ -155,25 +152,56 @@ fn no_proxy(proxy: &Proxy, node: &Node) -> Vec<String> {
     entries
 }
 
-/// A proxy that was set by hand easily swallows the metadata service.
-fn check_metadata_exempt(node: &Node, draft: &mut Draft) {
-    let environment = &node.config.instance.environment;
-    let value = |service: &str, name: &str| {
-        let map = environment.get(service)?;
-        map.iter().find(|(key, value)| key.eq_ignore_ascii_case(name) && !value.expose().is_empty())
-    };
-    for service in environment.keys() {
-        let proxied =
-            ["HTTP_PROXY", "HTTPS_PROXY"].iter().any(|name| value(service, name).is_some());
-        let exempt = value(service, "NO_PROXY").or_else(|| value(EVERY_SERVICE, "NO_PROXY"));
-        let entries: Vec<&str> = exempt
-            .map(|(_, list)| list.expose().split(',').map(str::trim).collect())
-            .unwrap_or_default();
-        if proxied && !METADATA.iter().all(|address| entries.contains(address)) {
-            let what = "a proxy is set, but NO_PROXY lacks the metadata service";
-            let problem = Problem::new(&codes::plan::METADATA_PROXIED, what)
-                .at(Place::field(format!("spec.instance.environment.{service}")));
-            draft.findings.push(Finding::warning(problem));
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What systemd makes of one quoted word of a setting: escapes, then specifiers.
+    fn read_unit_word(text: &str) -> String {
+        let mut chars = text.trim_matches('"').chars();
+        let mut value = String::new();
+        while let Some(c) = chars.next() {
+            match c {
+                '\\' => match chars.next().unwrap() {
+                    'n' => value.push('\n'),
+                    't' => value.push('\t'),
+                    other => value.push(other),
+                },
+                '%' => value.extend(chars.next()),
+                c => value.push(c),
+            }
+        }
+        value
+    }
+
+    /// What systemd makes of a double-quoted value of an environment file.
+    fn read_file_value(text: &str) -> String {
+        let mut chars = text.chars();
+        let mut value = String::new();
+        while let Some(c) = chars.next() {
+            match c {
+                '\\' => value.extend(chars.next()),
+                c => value.push(c),
+            }
+        }
+        value
+    }
+
+    proptest! {
+        #[test]
+        fn unit_values_read_back(value in "([^\\p{Cc}]|\n|\t)*") {
+            let written = unit_escaped(&value);
+            prop_assert!(!written.contains(['\n', '\t']));
+            // Trimming quotes would hide a lost one, so the word is framed by letters.
+            prop_assert_eq!(read_unit_word(&format!("a{written}z")), format!("a{value}z"));
+        }
+
+        #[test]
+        fn file_values_read_back(value in "[^\\p{Cc}]*") {
+            let text = file_text(&[("K".to_owned(), Secret::new(value.clone()))].into());
+            let inner = text.strip_prefix("K=\"").unwrap().strip_suffix("\"\n").unwrap();
+            prop_assert_eq!(read_file_value(inner), value);
         }
     }
 }

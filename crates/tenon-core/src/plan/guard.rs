@@ -15,7 +15,7 @@ pub(crate) fn check(config: &Config, facts: &Facts, draft: &mut Draft) {
     for (place, value) in one_line_values(config, facts) {
         if value.chars().any(char::is_control) {
             let what = "a control character in a value that must fit on one line";
-            let problem = Problem::new(&codes::plan::CONTROL_CHARACTER, what);
+            let problem = Problem::new(&codes::config::CONTROL_CHARACTER, what);
             draft.findings.push(Finding::error(problem.at(Place::field(place))));
         }
     }
@@ -26,7 +26,7 @@ pub(crate) fn check(config: &Config, facts: &Facts, draft: &mut Draft) {
             let fits = is_variable(name) && value.expose().chars().all(is_unit_character);
             if !fits {
                 let what = "a variable's name or value cannot stand in a unit file";
-                let problem = Problem::new(&codes::plan::CONTROL_CHARACTER, what);
+                let problem = Problem::new(&codes::config::CONTROL_CHARACTER, what);
                 draft.findings.push(Finding::error(problem.at(Place::field(place))));
             }
         }
@@ -67,7 +67,7 @@ fn check_service(service: &str, draft: &mut Draft) {
         && !service.starts_with('.');
     if !is_name {
         let what = "a service's name is not the name of a unit";
-        let problem = Problem::new(&codes::plan::SERVICE_NAME, what);
+        let problem = Problem::new(&codes::config::BAD_SERVICE_NAME, what);
         draft.findings.push(Finding::error(problem.at(Place::field("spec.instance.environment"))));
     }
 }
@@ -108,7 +108,7 @@ mod tests {
     fn fault_61_63_66_no_value_begins_a_second_line() {
         assert!(codes_of(|_| ()).is_empty());
         let flag = |text: &str| Flag { text: text.into(), verbatim: true };
-        let bad = ["control-character"];
+        let bad = ["control-character-in-value"];
         assert_eq!(codes_of(|c| c.kubelet.flags.push(flag("--v=2\nX=1"))), bad);
         assert_eq!(codes_of(|c| c.cluster.name = "a\0b".into()), bad);
         assert_eq!(codes_of(|c| c.cluster.api_server_endpoint.push('\r')), bad);
@@ -120,9 +120,9 @@ mod tests {
     fn fault_102_services_stay_in_their_directory() {
         assert!(with_variable("kubelet", "A", "x\ny\tz").is_empty());
         for service in ["../x", "a/b", "", ".hidden", "a b"] {
-            assert_eq!(with_variable(service, "A", "x"), ["bad-service-name"], "{service}");
+            assert_eq!(with_variable(service, "A", "x"), ["bad-service-key"], "{service}");
         }
-        assert_eq!(with_variable("kubelet", "A-B", "x"), ["control-character"]);
-        assert_eq!(with_variable("kubelet", "A", "\u{1b}[0m"), ["control-character"]);
+        assert_eq!(with_variable("kubelet", "A-B", "x"), ["control-character-in-value"]);
+        assert_eq!(with_variable("kubelet", "A", "\u{1b}[0m"), ["control-character-in-value"]);
     }
 }

@@ -18,7 +18,7 @@ pub(crate) fn plan(node: &Node, draft: &mut Draft) {
     if host.is_some() && lines.is_empty() {
         // An address that cannot be resolved today may still be the right one from yesterday.
         let what = "the API server's name has no address now; /etc/hosts is left as it is";
-        let problem = Problem::new(&codes::plan::ENDPOINT_UNRESOLVED, what);
+        let problem = Problem::new(&codes::plan::ENDPOINT_NOT_PINNED, what);
         draft.findings.push(Finding::warning(problem));
         return;
     }
@@ -36,7 +36,7 @@ fn lines(host: &str, node: &Node) -> Vec<String> {
 
 /// The host name of a URL: no scheme, user, port or path. None for an address, which needs no
 /// entry.
-fn host(url: &str) -> Option<&str> {
+pub fn host(url: &str) -> Option<&str> {
     let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = authority.split(['/', '?', '#']).next()?;
     let host_port = authority.rsplit_once('@').map_or(authority, |(_, host)| host);

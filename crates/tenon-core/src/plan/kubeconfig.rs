@@ -57,9 +57,9 @@ fn exec<'a>(node: &'a Node) -> (&'static str, Vec<&'a str>) {
     match &cluster.outpost {
         None => ("aws", token(&cluster.name, region)),
         Some(outpost) => match outpost.authenticator {
-            Authenticator::Aws => ("aws", token(&cluster.id, region)),
+            Authenticator::Aws => ("aws", token(&node.cluster.id, region)),
             Authenticator::AwsIamAuthenticator => {
-                ("aws-iam-authenticator", vec!["token", "-i", &cluster.id, "--region", region])
+                ("aws-iam-authenticator", vec!["token", "-i", &node.cluster.id, "--region", region])
             }
         },
     }

@@ -162,9 +162,8 @@ fn feature_gates(node: &Node) -> Json {
 
 fn kube_reserved(node: &Node) -> Json {
     let reserved = pods::kube_reserved(node.config, node.facts, node.pods);
-    Json::Object(
-        reserved.into_iter().map(|(key, value)| (key, Json::from(value.as_str()))).collect(),
-    )
+    let pairs = reserved.into_iter().map(|(key, value)| (key, Json::from(value.as_str())));
+    Json::Object(pairs.collect())
 }
 
 fn system_reserved(node: &Node) -> Option<Json> {
@@ -258,7 +257,7 @@ fn check_reserved_cpus(node: &Node, draft: &mut Draft) {
 /// The environment file that `kubelet.service` reads.
 fn environment(node: &Node, draft: &mut Draft) -> FileBody {
     let owned = owned_flags(node);
-    check_repeated_flags(node, &owned, draft);
+    explain_repeated_flags(node, &owned, draft);
     let mut words: Vec<String> = owned
         .iter()
         .map(|(name, value)| kubelet_args::quoted(&format!("--{name}={value}")))
@@ -307,16 +306,13 @@ fn labels(node: &Node) -> String {
     pairs.join(",")
 }
 
-/// A user's flag stands last and wins, except for labels, which add up.
-fn check_repeated_flags(node: &Node, owned: &[(&str, String)], draft: &mut Draft) {
+/// A user's flag stands last and wins, except for labels, which add up. The config's own check
+/// warns about it with its place; here the values are known.
+fn explain_repeated_flags(node: &Node, owned: &[(&str, String)], draft: &mut Draft) {
     let given = kubelet_args::names(&node.arguments);
-    for (name, value) in owned {
-        if *name != "node-labels" && given.contains(name) {
-            let what = format!("the flag --{name} repeats one of Tenon's; the config's wins");
-            let problem = Problem::new(&codes::plan::OWNED_FLAG, what)
-                .at(Place::field("spec.kubelet.flags"))
-                .cause(format!("Tenon would set --{name}={value}"));
-            draft.findings.push(Finding::warning(problem));
-        }
+    let repeated = owned.iter().filter(|(name, _)| *name != "node-labels" && given.contains(name));
+    for (name, value) in repeated {
+        let text = format!("--{name}: the config's flag wins over {value}");
+        draft.reason("kubeletFlags", "flags", text);
     }
 }

@@ -4,9 +4,12 @@
 //! machine at any hour; every refusal happens here, before anything is touched.
 
 mod addresses;
+pub mod block;
 mod containerd;
 mod containerd_schema;
 mod credential_provider;
+pub mod diff;
+pub mod digest;
 mod disks;
 mod environment;
 mod guard;
@@ -23,6 +26,7 @@ mod node;
 mod node_name;
 mod pods;
 mod preflight;
+pub mod record;
 mod registries;
 pub mod reserved;
 mod resolved;
@@ -31,6 +35,7 @@ mod show;
 mod soci;
 mod stale;
 pub mod step;
+pub mod text_diff;
 pub mod toml_text;
 mod units;
 
@@ -40,6 +45,7 @@ mod fixture;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use hash::{hash_full, hash_public};
+pub use hosts::host as endpoint_host;
 pub use step::Plan;
 
 use crate::config::Config;
@@ -199,10 +205,13 @@ fn summary(node: &Node, options: &Options) -> Summary {
     }
 }
 
-/// nodeadm writes everything 0644; some tools on old images count on it.
+/// nodeadm writes everything 0644; some tools on old images count on it. Files that it does not
+/// know stay as they are.
 fn relax_mode(step: &mut Step) {
-    if let Action::File(file) = &mut step.action {
-        file.mode = 0o644;
+    const OURS_ALONE: [&str; 2] = [environment::PROXY_PATH, containerd::MIGRATION_INPUT];
+    match &mut step.action {
+        Action::File(file) if !OURS_ALONE.contains(&file.path.as_str()) => file.mode = 0o644,
+        _ => {}
     }
 }
 

@@ -35,6 +35,8 @@ pub(crate) struct Node<'a> {
 
 /// Where the API server is and how it is trusted.
 pub(crate) struct Cluster {
+    /// Of a local cluster on Outposts; empty otherwise.
+    pub id: String,
     pub endpoint: String,
     pub certificate_authority: Vec<u8>,
     pub cidr: IpNet,
@@ -123,10 +125,14 @@ impl Cluster {
             .filter(|bytes| !bytes.is_empty())
             .or_else(|| described.and_then(|cluster| decoded_authority(cluster, draft)));
         let cidr = wanted.cidr.or_else(|| described.map(|cluster| cluster.cidr));
+        let id = Some(wanted.id.clone())
+            .filter(|text| !text.is_empty())
+            .or_else(|| described.and_then(|cluster| cluster.outpost_id.clone()));
         let endpoint = required(endpoint, "apiServerEndpoint", draft);
         let certificate_authority = required(authority, "certificateAuthority", draft);
         let cidr = required(cidr, "cidr", draft);
         Some(Cluster {
+            id: id.unwrap_or_default(),
             endpoint: endpoint?,
             certificate_authority: certificate_authority?,
             cidr: cidr?,

@@ -15,7 +15,7 @@ pub(crate) fn plan(node: &Node, draft: &mut Draft) {
     for registry in &node.config.containerd.registries {
         if !is_host(&registry.host) {
             let what = "a registry's host is neither `name`, `name:port` nor `_default`";
-            let problem = Problem::new(&codes::plan::BAD_REGISTRY_HOST, what)
+            let problem = Problem::new(&codes::config::BAD_REGISTRY_HOST, what)
                 .at(Place::field("spec.containerd.registries"));
             draft.findings.push(Finding::error(problem));
             continue;

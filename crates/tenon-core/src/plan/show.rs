@@ -76,7 +76,6 @@ fn file_json(file: &FileBody, show_secrets: bool) -> Value {
         "keepExisting": file.keep_existing,
     });
     if file.secret && !show_secrets {
-        // The length of a secret file says something about the secret, but little.
         json["content"] = json!(REDACTED);
         return json;
     }

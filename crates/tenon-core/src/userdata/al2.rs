@@ -44,8 +44,10 @@ pub(crate) fn draft(
         words.extend(signal::arguments(wish, signal::STATUS_FILE));
         commands.push(words);
     }
-    files.extend(group.files.iter().map(|file| NodeFile::new(&file.path, file.mode, &file.content)));
-    let mut draft = Draft::from(Document::CloudConfig(CloudConfig { files, commands, compress: false }));
+    files
+        .extend(group.files.iter().map(|file| NodeFile::new(&file.path, file.mode, &file.content)));
+    let mut draft =
+        Draft::from(Document::CloudConfig(CloudConfig { files, commands, compress: false }));
     if group.ami.is_some() && group.override_command.is_none() {
         draft.notes.push("the image must contain /etc/eks/bootstrap.sh".into());
     }
@@ -137,7 +139,9 @@ pub(crate) fn shell(text: &str) -> Vec<String> {
 
 /// The commands one after the other, each in a shell of its own.
 fn in_sequence(commands: &[String]) -> String {
-    let lines: String =
-        commands.iter().map(|text| format!("/bin/bash -c {}\n", quote::shell::literal(text))).collect();
+    let lines: String = commands
+        .iter()
+        .map(|text| format!("/bin/bash -c {}\n", quote::shell::literal(text)))
+        .collect();
     Part::script(&format!("#!/bin/bash\nset -o errexit\n{lines}"), "").body
 }

@@ -29,10 +29,15 @@ pub(crate) fn draft(
     }
     if let Some(text) = &group.override_command {
         match override_document(text) {
-            true => parts.push(Part::new(mime_write::NODE_CONFIG, ended(text), "overrideBootstrapCommand")),
+            true => parts.push(Part::new(
+                mime_write::NODE_CONFIG,
+                ended(text),
+                "overrideBootstrapCommand",
+            )),
             false => {
                 let what = "overrideBootstrapCommand is not a NodeConfig document";
-                let problem = Problem::new(&pages::BAD_OVERRIDE, what).at(group.at("overrideBootstrapCommand"));
+                let problem = Problem::new(&pages::BAD_OVERRIDE, what)
+                    .at(group.at("overrideBootstrapCommand"));
                 findings.push(Finding::error(problem));
                 return None;
             }
@@ -49,7 +54,9 @@ pub(crate) fn draft(
 /// One script part for each command before the join.
 pub(crate) fn pre_parts(group: &Group) -> Vec<Part> {
     let commands = group.pre_commands.iter().enumerate();
-    commands.map(|(index, text)| Part::script(text, format!("preBootstrapCommands[{index}]"))).collect()
+    commands
+        .map(|(index, text)| Part::script(text, format!("preBootstrapCommands[{index}]")))
+        .collect()
 }
 
 /// The script that lays down what runs after the join. Scripts end before the kubelet starts,
@@ -59,18 +66,27 @@ fn later_part(group: &Group) -> Option<Part> {
     let (mut files, mut units) = (Vec::new(), Vec::new());
     if !group.post_commands.is_empty() {
         files.extend(post_files(group));
-        files.push(NodeFile::new("/etc/systemd/system/tenon-post.service", 0o644, post_unit(group, sender.after)));
+        files.push(NodeFile::new(
+            "/etc/systemd/system/tenon-post.service",
+            0o644,
+            post_unit(group, sender.after),
+        ));
         units.push("tenon-post.service");
     }
     if let Some(wish) = &group.signal {
         files.push(NodeFile::new(signal::SCRIPT_PATH, 0o755, signal::SCRIPT));
-        files.push(NodeFile::new("/etc/systemd/system/tenon-signal.service", 0o644, signal::unit(wish, &sender)));
+        files.push(NodeFile::new(
+            "/etc/systemd/system/tenon-signal.service",
+            0o644,
+            signal::unit(wish, &sender),
+        ));
         units.push("tenon-signal.service");
     }
     if units.is_empty() {
         return None;
     }
-    let start = format!("systemctl daemon-reload\nsystemctl start --no-block {}\n", units.join(" "));
+    let start =
+        format!("systemctl daemon-reload\nsystemctl start --no-block {}\n", units.join(" "));
     Some(Part::script(&signal::install_script(&files, &start), "post-bootstrap and signal units"))
 }
 
@@ -92,7 +108,8 @@ pub(crate) fn script_files(name: &str, commands: &[String]) -> Vec<NodeFile> {
 
 /// A oneshot that runs the commands in order, once the unit before it has ended.
 pub(crate) fn post_unit(group: &Group, after: &str) -> String {
-    let starts: String = post_files(group).iter().map(|file| format!("ExecStart={}\n", file.path)).collect();
+    let starts: String =
+        post_files(group).iter().map(|file| format!("ExecStart={}\n", file.path)).collect();
     format!(
         "[Unit]\nDescription=Commands after the node has joined\nAfter={after}\n\n\
          [Service]\nType=oneshot\nRemainAfterExit=yes\n{starts}\n\
@@ -103,7 +120,8 @@ pub(crate) fn post_unit(group: &Group, after: &str) -> String {
 fn override_document(text: &str) -> bool {
     let has = |line: &str| text.lines().any(|found| found.trim_end() == line);
     has(&format!("apiVersion: {API_VERSION}")) && has("kind: NodeConfig")
-        || serde_json::from_str::<Value>(text).is_ok_and(|json| json["kind"] == "NodeConfig" && json["apiVersion"] == API_VERSION)
+        || serde_json::from_str::<Value>(text)
+            .is_ok_and(|json| json["kind"] == "NodeConfig" && json["apiVersion"] == API_VERSION)
 }
 
 fn ended(text: &str) -> String {
@@ -151,7 +169,8 @@ fn cluster_block(cluster: &Cluster) -> Map<String, Value> {
         ("cidr", cluster.cidr_text()),
         ("id", cluster.id.clone().filter(|_| cluster.outpost)),
     ];
-    let present = pairs.into_iter().filter_map(|(key, value)| Some((key.to_owned(), json!(value?))));
+    let present =
+        pairs.into_iter().filter_map(|(key, value)| Some((key.to_owned(), json!(value?))));
     let mut block: Map<String, Value> = present.collect();
     if cluster.outpost {
         block.insert("enableOutpost".into(), json!(true));
@@ -182,12 +201,17 @@ fn kubelet_block(
     let ceiling = group.max_pods.filter(|_| group.max_pods_policy == MaxPodsPolicy::Min);
     match (ceiling, group.max_pods) {
         (Some(most), _) => {
-            block.insert("maxPodsExpression".into(), json!(format!("max_pods < {most} ? max_pods : {most}")));
+            block.insert(
+                "maxPodsExpression".into(),
+                json!(format!("max_pods < {most} ? max_pods : {most}")),
+            );
         }
         (None, Some(pods)) => {
             config.insert("maxPods".into(), json!(pods));
         }
-        (None, None) => block.extend(text_block("maxPodsExpression", group.max_pods_expression.as_deref())),
+        (None, None) => {
+            block.extend(text_block("maxPodsExpression", group.max_pods_expression.as_deref()))
+        }
     }
     if !config.is_empty() {
         block.insert("config".into(), Value::Object(config));

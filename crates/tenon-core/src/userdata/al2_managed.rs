@@ -37,7 +37,9 @@ pub(crate) fn draft(
             }
         }
         let post = group.post_commands.iter().enumerate();
-        parts.extend(post.map(|(index, text)| Part::script(text, format!("postBootstrapCommands[{index}]"))));
+        parts.extend(
+            post.map(|(index, text)| Part::script(text, format!("postBootstrapCommands[{index}]"))),
+        );
     }
     let document = if parts.is_empty() { Document::Empty } else { Document::Mime(parts) };
     Some(Draft { document, notes })

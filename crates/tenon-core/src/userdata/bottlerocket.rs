@@ -7,8 +7,14 @@ use crate::codes::userdata as pages;
 use crate::problem::{Finding, Problem};
 
 /// Settings that EKS or the group resource decides on a managed group with an EKS image.
-const EKS_OWNED: [&str; 6] =
-    ["api-server", "cluster-certificate", "cluster-name", "cluster-dns-ip", "node-labels", "node-taints"];
+const EKS_OWNED: [&str; 6] = [
+    "api-server",
+    "cluster-certificate",
+    "cluster-name",
+    "cluster-dns-ip",
+    "node-labels",
+    "node-taints",
+];
 /// Directories bound to instance storage, for versions that do not know them by themselves.
 const BOUND: [&str; 3] = ["/var/lib/containerd", "/var/lib/kubelet", "/var/log/pods"];
 
@@ -53,10 +59,12 @@ impl Settings<'_> {
         let group = self.group;
         let mut table = &mut self.table;
         for key in path {
-            let entry = table.entry((*key).to_owned()).or_insert_with(|| Value::Table(Table::new()));
+            let entry =
+                table.entry((*key).to_owned()).or_insert_with(|| Value::Table(Table::new()));
             if !entry.is_table() {
                 let what = format!("settings.{} is not a table", path.join("."));
-                let problem = Problem::new(&pages::BAD_VALUE, what).at(group.at("bottlerocket.settings"));
+                let problem =
+                    Problem::new(&pages::BAD_VALUE, what).at(group.at("bottlerocket.settings"));
                 self.findings.push(Finding::error(problem));
                 *entry = Value::Table(Table::new());
             }
@@ -85,9 +93,13 @@ impl Settings<'_> {
 
     fn refuse_owned(&mut self) {
         let Some(Value::Table(kubernetes)) = self.table.get("kubernetes") else { return };
-        let given: Vec<_> = EKS_OWNED.into_iter().filter(|key| kubernetes.contains_key(*key)).collect();
+        let given: Vec<_> =
+            EKS_OWNED.into_iter().filter(|key| kubernetes.contains_key(*key)).collect();
         for key in given {
-            self.conflict(&["kubernetes", key], "belongs to EKS in a managed group on an EKS image");
+            self.conflict(
+                &["kubernetes", key],
+                "belongs to EKS in a managed group on an EKS image",
+            );
         }
     }
 
@@ -143,7 +155,9 @@ impl Settings<'_> {
             match bottlerocket_map::setting(field, value) {
                 Some((key, value)) => self.set(&["kubernetes", &key], value),
                 None => {
-                    let what = format!("kubeletExtraConfig.{field} is not available on Bottlerocket; use bottlerocket.settings");
+                    let what = format!(
+                        "kubeletExtraConfig.{field} is not available on Bottlerocket; use bottlerocket.settings"
+                    );
                     let field = format!("kubeletExtraConfig.{field}");
                     let problem = Problem::new(&pages::NOT_AVAILABLE, what)
                         .at(self.group.at(&field))
@@ -174,7 +188,8 @@ impl Settings<'_> {
         }
         let Some(proxy) = &group.proxy else { return };
         if proxy.http.is_some() && proxy.https.is_none() {
-            let what = "proxy.http is not available on Bottlerocket; use proxy.https, which serves both";
+            let what =
+                "proxy.http is not available on Bottlerocket; use proxy.https, which serves both";
             let problem = Problem::new(&pages::NOT_AVAILABLE, what).at(group.at("proxy.http"));
             self.findings.push(Finding::error(problem));
         }
@@ -219,9 +234,8 @@ fn storage_commands(options: &Options) -> Vec<Vec<String>> {
 
 /// The words of a command that is a plain call of `apiclient`: no shell is needed to read it.
 pub fn api_call(text: &str) -> Option<Vec<String>> {
-    let plain = |word: &str| {
-        word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./=:,@%+".contains(&b))
-    };
+    let plain =
+        |word: &str| word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./=:,@%+".contains(&b));
     let words: Vec<_> = text.split(' ').map(str::to_owned).collect();
     let fine = words[0] == "apiclient" && words.len() > 1;
     (fine && words.iter().all(|word| !word.is_empty() && plain(word))).then_some(words)
@@ -234,7 +248,15 @@ mod tests {
     #[test]
     fn only_plain_calls_are_calls() {
         assert_eq!(api_call("apiclient set motd=hello").unwrap().len(), 3);
-        for text in ["apiclient", "apiclient  x", "echo hi", "apiclient set a=$(x)", "apiclient x; y", "apiclient x\ny", "apiclient 'x'"] {
+        for text in [
+            "apiclient",
+            "apiclient  x",
+            "echo hi",
+            "apiclient set a=$(x)",
+            "apiclient x; y",
+            "apiclient x\ny",
+            "apiclient 'x'",
+        ] {
             assert_eq!(api_call(text), None, "{text:?}");
         }
     }

@@ -77,7 +77,8 @@ fn shaped(value: &Json, shape: Shape) -> Option<Value> {
             other => other.to_string(),
         })),
         Shape::NamesOn => {
-            let on = value.as_object()?.iter().filter(|(_, state)| **state == "true" || **state == true);
+            let on =
+                value.as_object()?.iter().filter(|(_, state)| **state == "true" || **state == true);
             Some(Value::Array(on.map(|(name, _)| Value::from(name.as_str())).collect()))
         }
         Shape::ReservedMemory => reserved_memory(value),
@@ -101,7 +102,8 @@ fn kebab(name: &str) -> String {
     let mut text = String::new();
     for (index, letter) in letters.iter().enumerate() {
         let after_small = index > 0 && letters[index - 1].is_lowercase();
-        let before_small = index > 0 && letters.get(index + 1).is_some_and(|next| next.is_lowercase());
+        let before_small =
+            index > 0 && letters.get(index + 1).is_some_and(|next| next.is_lowercase());
         if letter.is_uppercase() && (after_small || before_small) {
             text.push('-');
         }
@@ -153,7 +155,8 @@ mod tests {
     fn shapes_change_where_the_setting_wants_it() {
         let text = setting("imageGCHighThresholdPercent", &json!(85)).unwrap().1;
         assert_eq!(text, Value::from("85"));
-        let on = setting("cpuManagerPolicyOptions", &json!({"full-pcpus-only": "true", "b": "false"}));
+        let on =
+            setting("cpuManagerPolicyOptions", &json!({"full-pcpus-only": "true", "b": "false"}));
         assert_eq!(on.unwrap().1, Value::Array(vec![Value::from("full-pcpus-only")]));
         let memory = json!([{"numaNode": 0, "limits": {"memory": "1124Mi"}}]);
         let (_, value) = setting("reservedMemory", &memory).unwrap();

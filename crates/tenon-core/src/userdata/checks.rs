@@ -1,11 +1,12 @@
 //! What a group may ask of a cell: grammar of its values, availability of its fields.
 
+use super::cloudformation::images;
 use super::family::{Cell, Family, Kind};
 use super::group::{Group, MaxPodsPolicy};
 use super::quote::{is_one_line, is_text};
 use super::{Cluster, Options, secrets};
-use crate::codes::userdata as pages;
 use crate::codes::Page;
+use crate::codes::userdata as pages;
 use crate::config::{DiskStrategy, kubelet_table};
 use crate::problem::{Finding, Problem};
 
@@ -84,6 +85,7 @@ pub fn check(
     check_kubelet_config(cluster, group, findings);
     check_availability(cluster, group, cell, options, findings);
     check_versions(cluster, group, findings);
+    check_image(cluster, group, findings);
     secrets::check(group, options, findings);
     cluster.check(findings);
     cluster.require(needed(group, cell), findings);
@@ -105,7 +107,13 @@ fn needed(group: &Group, cell: Cell) -> &'static [&'static str] {
     }
 }
 
-fn report(findings: &mut Vec<Finding>, page: &'static Page, group: &Group, field: &str, what: &str) {
+fn report(
+    findings: &mut Vec<Finding>,
+    page: &'static Page,
+    group: &Group,
+    field: &str,
+    what: &str,
+) {
     findings.push(Finding::error(Problem::new(page, what).at(group.at(field))));
 }
 
@@ -113,7 +121,8 @@ fn check_labels(group: &Group, findings: &mut Vec<Finding>) {
     for (position, (key, value)) in group.labels.iter().enumerate() {
         // The key itself may be a misplaced secret, so its position stands for it unless it is
         // well formed.
-        let field = if is_label_key(key) { format!("labels.{key}") } else { format!("labels[{position}]") };
+        let field =
+            if is_label_key(key) { format!("labels.{key}") } else { format!("labels[{position}]") };
         if !is_label_key(key) {
             report(findings, &pages::BAD_LABEL, group, &field, "the key is not a label key");
         } else if !kubelet_may_set(key) {
@@ -142,7 +151,8 @@ fn check_taints(group: &Group, findings: &mut Vec<Finding>) {
         if !EFFECTS.contains(&taint.effect.as_str()) {
             bad("the effect is none of NoSchedule, PreferNoSchedule, NoExecute");
         }
-        let same = |other: &crate::config::Taint| other.key == taint.key && other.effect == taint.effect;
+        let same =
+            |other: &crate::config::Taint| other.key == taint.key && other.effect == taint.effect;
         if group.taints[..index].iter().any(same) {
             bad("key and effect repeat an earlier taint");
         }
@@ -176,7 +186,8 @@ fn check_texts(group: &Group, findings: &mut Vec<Finding>) {
     for (service, map) in &group.environment {
         for (key, value) in map {
             if super::quote::env::line(key, value).is_err() {
-                let what = "the variable's name is outside its grammar or its value has several lines";
+                let what =
+                    "the variable's name is outside its grammar or its value has several lines";
                 report(findings, &pages::BAD_TEXT, group, &format!("environment.{service}"), what);
             }
         }
@@ -227,7 +238,13 @@ fn check_kubelet_config(cluster: &Cluster, group: &Group, findings: &mut Vec<Fin
     let config = &group.kubelet_config;
     for key in OWNED_FIELDS.iter().filter(|key| config.contains_key(**key)) {
         let field = format!("kubeletExtraConfig.{key}");
-        report(findings, &pages::OWNED_KUBELET_FIELD, group, &field, &format!("{key} is set by the join"));
+        report(
+            findings,
+            &pages::OWNED_KUBELET_FIELD,
+            group,
+            &field,
+            &format!("{key} is set by the join"),
+        );
     }
     for issue in kubelet_table::check_config(config, cluster.version) {
         if issue.path.first().is_some_and(|first| OWNED_FIELDS.contains(&first.as_str())) {
@@ -247,7 +264,8 @@ fn check_kubelet_config(cluster: &Cluster, group: &Group, findings: &mut Vec<Fin
         let what = "maxPods differs from the group's maxPodsPerNode";
         report(findings, &pages::TWO_VALUES, group, "kubeletExtraConfig.maxPods", what);
     }
-    let inner = config.get("clusterDNS").map(|list| list == &serde_json::json!([group.cluster_dns]));
+    let inner =
+        config.get("clusterDNS").map(|list| list == &serde_json::json!([group.cluster_dns]));
     if group.cluster_dns.is_some() && inner == Some(false) {
         let what = "clusterDNS differs from the group's own clusterDNS";
         report(findings, &pages::TWO_VALUES, group, "kubeletExtraConfig.clusterDNS", what);
@@ -292,7 +310,13 @@ static RULES: &[Rule] = &[
     Rule {
         field: "preBootstrapCommands",
         is_set: |s| !s.group.pre_commands.is_empty(),
-        has_place: |s| s.cell != Cell::Settings || s.group.pre_commands.iter().all(|text| super::bottlerocket::api_call(text).is_some()),
+        has_place: |s| {
+            s.cell != Cell::Settings
+                || s.group
+                    .pre_commands
+                    .iter()
+                    .all(|text| super::bottlerocket::api_call(text).is_some())
+        },
         instead: "use settings, or commands that are plain apiclient calls",
     },
     Rule {
@@ -337,7 +361,9 @@ static RULES: &[Rule] = &[
     Rule {
         field: "local cluster on Outposts",
         is_set: |s| s.cluster.outpost,
-        has_place: |s| is_node_config(s) || (s.family == Family::AmazonLinux2 && s.cell != Cell::SelfContained),
+        has_place: |s| {
+            is_node_config(s) || (s.family == Family::AmazonLinux2 && s.cell != Cell::SelfContained)
+        },
         instead: "use AmazonLinux2023",
     },
     Rule {
@@ -417,14 +443,20 @@ static RULES: &[Rule] = &[
     },
     Rule {
         field: "bottlerocket",
-        is_set: |s| !s.group.bottlerocket.settings.is_empty() || s.group.bottlerocket.enable_admin_container.is_some(),
+        is_set: |s| {
+            !s.group.bottlerocket.settings.is_empty()
+                || s.group.bottlerocket.enable_admin_container.is_some()
+        },
         has_place: |s| s.cell == Cell::Settings,
         instead: "use amiFamily Bottlerocket",
     },
     Rule {
         field: "signal",
         is_set: |s| s.group.signal.is_some(),
-        has_place: |s| s.kind == Kind::SelfManaged && (s.cell != Cell::TenonPart || s.options.tenon_part || s.family.has_ignition()),
+        has_place: |s| {
+            s.kind == Kind::SelfManaged
+                && (s.cell != Cell::TenonPart || s.options.tenon_part || s.family.has_ignition())
+        },
         instead: "use a self-managed group (EKS watches the nodes of managed ones), and --part tenon in mode tenon",
     },
 ];
@@ -436,17 +468,39 @@ fn check_availability(
     options: &Options,
     findings: &mut Vec<Finding>,
 ) {
-    let situation = Situation { family: group.family, kind: group.kind, cell, group, cluster, options };
-    for rule in RULES.iter().filter(|rule| (rule.is_set)(&situation) && !(rule.has_place)(&situation)) {
-        let managed = if eks_joins(&situation) { " in a managed group on an EKS image" } else { "" };
-        let what = format!("{} is not available on {}{managed}; {}", rule.field, group.family.name(), rule.instead);
+    let situation =
+        Situation { family: group.family, kind: group.kind, cell, group, cluster, options };
+    for rule in
+        RULES.iter().filter(|rule| (rule.is_set)(&situation) && !(rule.has_place)(&situation))
+    {
+        let managed =
+            if eks_joins(&situation) { " in a managed group on an EKS image" } else { "" };
+        let what = format!(
+            "{} is not available on {}{managed}; {}",
+            rule.field,
+            group.family.name(),
+            rule.instead
+        );
         let field = rule.field.split(' ').next().unwrap_or_default();
-        let problem = Problem::new(&pages::NOT_AVAILABLE, what).at(group.at(field)).fix(rule.instead);
+        let problem =
+            Problem::new(&pages::NOT_AVAILABLE, what).at(group.at(field)).fix(rule.instead);
         findings.push(Finding::error(problem));
     }
     if group.container_runtime.as_deref().is_some_and(|runtime| runtime != "containerd") {
         let what = "containerRuntime is not containerd, the only runtime since Kubernetes 1.24";
         report(findings, &pages::BAD_VALUE, group, "containerRuntime", what);
+    }
+}
+
+/// EKS has no managed Ubuntu type, so the image of such a group must be known.
+fn check_image(cluster: &Cluster, group: &Group, findings: &mut Vec<Finding>) {
+    let ubuntu = matches!(group.family, Family::Ubuntu { .. }) && group.kind == Kind::Managed;
+    if ubuntu && group.ami.is_none() && images::parameter(cluster, group).is_none() {
+        let name = group.family.name();
+        let version =
+            cluster.version.map(|(major, minor)| format!(" {major}.{minor}")).unwrap_or_default();
+        let what = format!("no image path for {name} on Kubernetes{version}; set ami");
+        report(findings, &pages::NO_IMAGE_PATH, group, "ami", &what);
     }
 }
 
@@ -460,12 +514,15 @@ fn check_versions(cluster: &Cluster, group: &Group, findings: &mut Vec<Finding>)
     };
     let name = group.family.name();
     if version < oldest {
-        let what = format!("{name} needs Kubernetes {}.{}, the cluster has {text}", oldest.0, oldest.1);
+        let what =
+            format!("{name} needs Kubernetes {}.{}, the cluster has {text}", oldest.0, oldest.1);
         report(findings, &pages::VERSION_GATE, group, "amiFamily", &what);
     }
     if group.family == Family::AmazonLinux2 && version > (1, 32) {
         let what = format!("there is no EKS image of AmazonLinux2 for Kubernetes {text}");
-        let problem = Problem::new(&pages::VERSION_GATE, what).at(group.at("amiFamily")).fix("move to AmazonLinux2023");
+        let problem = Problem::new(&pages::VERSION_GATE, what)
+            .at(group.at("amiFamily"))
+            .fix("move to AmazonLinux2023");
         findings.push(Finding::warning(problem));
     }
 }
@@ -515,7 +572,16 @@ mod tests {
 
     #[test]
     fn reserved_labels_are_known() {
-        for key in ["team", "example.com/a", "node.kubernetes.io/x", "kubelet.kubernetes.io/x", "a.node.kubernetes.io/x", "kubernetes.io/os", "topology.kubernetes.io/zone", "alpha.eksctl.io/cluster-name"] {
+        for key in [
+            "team",
+            "example.com/a",
+            "node.kubernetes.io/x",
+            "kubelet.kubernetes.io/x",
+            "a.node.kubernetes.io/x",
+            "kubernetes.io/os",
+            "topology.kubernetes.io/zone",
+            "alpha.eksctl.io/cluster-name",
+        ] {
             assert!(kubelet_may_set(key), "{key}");
         }
         for key in ["kubernetes.io/role", "node-role.kubernetes.io/worker", "x.k8s.io/y"] {
@@ -528,7 +594,8 @@ mod tests {
         for flag in ["--v=4", "--node-labels=a=b,c=d", "--fail-swap-on"] {
             assert!(is_flag(flag), "{flag}");
         }
-        for flag in ["-v", "--V=4", "--a=b c", "--a='b'", "--a=$(x)", "--a=b\\c", "--", "--a=b\nc"] {
+        for flag in ["-v", "--V=4", "--a=b c", "--a='b'", "--a=$(x)", "--a=b\\c", "--", "--a=b\nc"]
+        {
             assert!(!is_flag(flag), "{flag:?}");
         }
     }

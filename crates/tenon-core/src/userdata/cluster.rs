@@ -102,7 +102,9 @@ impl Cluster {
             };
             if !value {
                 let what = format!("the cluster's {name} is not known");
-                let fix = format!("give it with {flag}, or with --cluster-json (the answer of DescribeCluster)");
+                let fix = format!(
+                    "give it with {flag}, or with --cluster-json (the answer of DescribeCluster)"
+                );
                 let problem = Problem::new(&pages::CLUSTER_FACT_MISSING, what)
                     .at(Place::field(format!("cluster.{name}")))
                     .fix(fix);
@@ -126,7 +128,8 @@ impl Cluster {
             && !["ACTIVE", "UPDATING"].contains(&status.as_str())
         {
             let what = "the cluster is neither ACTIVE nor UPDATING";
-            let problem = Problem::new(&pages::CLUSTER_STATUS, what).at(Place::field("cluster.status"));
+            let problem =
+                Problem::new(&pages::CLUSTER_STATUS, what).at(Place::field("cluster.status"));
             findings.push(Finding::warning(problem));
         }
     }
@@ -146,10 +149,16 @@ impl Cluster {
         if let Some(Err(what)) = self.certificate_authority.as_deref().map(check_authority) {
             bad("certificateAuthority", what);
         }
-        let plain = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
+        let plain = |text: &str| {
+            !text.is_empty()
+                && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+        };
         for (field, value) in [("id", &self.id), ("region", &self.region)] {
             if value.as_deref().is_some_and(|text| !plain(text)) {
-                bad(field, "the value holds other characters than letters, digits, `-`, `_` and `.`");
+                bad(
+                    field,
+                    "the value holds other characters than letters, digits, `-`, `_` and `.`",
+                );
             }
         }
     }
@@ -193,7 +202,10 @@ fn is_endpoint(text: &str) -> bool {
     };
     let host_fine = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
         Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
-        None => !host.is_empty() && host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b)),
+        None => {
+            !host.is_empty()
+                && host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b))
+        }
     };
     host_fine && port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0))
 }
@@ -239,10 +251,23 @@ mod tests {
 
     #[test]
     fn endpoints_are_hosts_alone() {
-        for good in ["https://A.gr7.eu-west-1.eks.amazonaws.com", "https://10.0.0.1:6443", "https://[fd00::1]:443"] {
+        for good in [
+            "https://A.gr7.eu-west-1.eks.amazonaws.com",
+            "https://10.0.0.1:6443",
+            "https://[fd00::1]:443",
+        ] {
             assert!(is_endpoint(good), "{good}");
         }
-        for bad in ["http://a", "https://", "https://a/b", "https://u@a", "https://a?x", "https://a:0", "https://a'b", "https://$(id)"] {
+        for bad in [
+            "http://a",
+            "https://",
+            "https://a/b",
+            "https://u@a",
+            "https://a?x",
+            "https://a:0",
+            "https://a'b",
+            "https://$(id)",
+        ] {
             assert!(!is_endpoint(bad), "{bad}");
         }
     }

@@ -103,7 +103,9 @@ impl Document {
             Document::Toml(table) => toml_pieces(table),
             Document::PowerShell(script) => {
                 let lines = script.body.lines().enumerate();
-                lines.map(|(index, line)| Piece::new(format!("line {}", index + 1), line.as_bytes())).collect()
+                lines
+                    .map(|(index, line)| Piece::new(format!("line {}", index + 1), line.as_bytes()))
+                    .collect()
             }
             Document::Ignition(ignition) => file_pieces(&ignition.files).collect(),
             Document::Opaque(text) => vec![Piece::new("the whole text", text.as_bytes())],
@@ -232,13 +234,17 @@ mod tests {
     #[test]
     fn keys_without_content_are_absent() {
         let text = CloudConfig { commands: vec![vec!["/x".into()]], ..Default::default() }.text();
-        assert_eq!(text, "#cloud-config\nruncmd:\n- - /x\n");
+        assert_eq!(text, "#cloud-config\nruncmd:\n  - - /x\n");
     }
 
     #[test]
     fn large_files_are_compressed_where_that_is_smaller() {
         let file = |length| NodeFile::new("/x", 0o644, "a".repeat(length));
-        let config = |length| CloudConfig { files: vec![file(length)], compress: true, ..Default::default() };
+        let config = |length| CloudConfig {
+            files: vec![file(length)],
+            compress: true,
+            ..Default::default()
+        };
         assert!(!config(512).text().contains("gz+b64"));
         assert!(config(513).text().contains("gz+b64"));
     }

@@ -191,18 +191,40 @@ pub fn cell(family: Family, kind: Kind, mode: Mode) -> Result<Cell, (&'static Pa
     if family == F::Custom {
         return match mode {
             Mode::Native => Ok(Cell::Unchanged),
-            _ => refused(&pages::CUSTOM_UNCHANGED, "family Custom is passed through unchanged; choose a real family to generate".into()),
+            _ => refused(
+                &pages::CUSTOM_UNCHANGED,
+                "family Custom is passed through unchanged; choose a real family to generate"
+                    .into(),
+            ),
         };
     }
     if family.has_ignition() && kind == Kind::Managed {
-        return refused(&pages::NO_MANAGED_TYPE, format!("{name} has no EKS-managed image type; set ami or use a self-managed group"));
+        return refused(
+            &pages::NO_MANAGED_TYPE,
+            format!("{name} has no EKS-managed image type; set ami or use a self-managed group"),
+        );
     }
     match (family, mode) {
-        (F::Bottlerocket { .. }, Mode::SelfContained) => refused(&pages::BOTTLEROCKET_FILES, "Bottlerocket accepts settings only; it cannot receive files or scripts".into()),
-        (F::Bottlerocket { .. }, Mode::Tenon) => refused(&pages::BOTTLEROCKET_BINARY, "Bottlerocket cannot run another bootstrap binary; use mode native".into()),
-        (F::Windows { .. }, Mode::SelfContained | Mode::Tenon) => refused(&pages::WINDOWS_NATIVE, "Windows nodes join through the image's EKS script; use mode native".into()),
-        (F::Flatcar | F::FedoraCoreOs, Mode::Native) => refused(&pages::NO_NATIVE_BOOTSTRAP, format!("{name} has no bootstrap of its own; use mode self-contained or tenon")),
-        (_, Mode::SelfContained | Mode::Tenon) if kind == Kind::Managed => refused(&pages::EKS_JOINS, "managed groups on an EKS image are joined by EKS; set ami or use mode native".into()),
+        (F::Bottlerocket { .. }, Mode::SelfContained) => refused(
+            &pages::BOTTLEROCKET_FILES,
+            "Bottlerocket accepts settings only; it cannot receive files or scripts".into(),
+        ),
+        (F::Bottlerocket { .. }, Mode::Tenon) => refused(
+            &pages::BOTTLEROCKET_BINARY,
+            "Bottlerocket cannot run another bootstrap binary; use mode native".into(),
+        ),
+        (F::Windows { .. }, Mode::SelfContained | Mode::Tenon) => refused(
+            &pages::WINDOWS_NATIVE,
+            "Windows nodes join through the image's EKS script; use mode native".into(),
+        ),
+        (F::Flatcar | F::FedoraCoreOs, Mode::Native) => refused(
+            &pages::NO_NATIVE_BOOTSTRAP,
+            format!("{name} has no bootstrap of its own; use mode self-contained or tenon"),
+        ),
+        (_, Mode::SelfContained | Mode::Tenon) if kind == Kind::Managed => refused(
+            &pages::EKS_JOINS,
+            "managed groups on an EKS image are joined by EKS; set ami or use mode native".into(),
+        ),
         (_, Mode::SelfContained) => Ok(Cell::SelfContained),
         (_, Mode::Tenon) => Ok(Cell::TenonPart),
         (F::AmazonLinux2023, Mode::Native) => Ok(Cell::NodeConfig),
@@ -242,11 +264,35 @@ mod tests {
     #[test]
     fn the_matrix_is_the_specified_one() {
         let rows = [
-            ("AmazonLinux2023", ["NodeConfig", "NodeConfig", "NodeConfig", "SelfContained", "TenonPart"]),
-            ("AmazonLinux2", ["BootstrapScript", "ManagedScripts", "ManagedScripts", "SelfContained", "TenonPart"]),
-            ("Ubuntu2204", ["BootstrapScript", "BootstrapScript", "BootstrapScript", "SelfContained", "TenonPart"]),
+            (
+                "AmazonLinux2023",
+                ["NodeConfig", "NodeConfig", "NodeConfig", "SelfContained", "TenonPart"],
+            ),
+            (
+                "AmazonLinux2",
+                [
+                    "BootstrapScript",
+                    "ManagedScripts",
+                    "ManagedScripts",
+                    "SelfContained",
+                    "TenonPart",
+                ],
+            ),
+            (
+                "Ubuntu2204",
+                [
+                    "BootstrapScript",
+                    "BootstrapScript",
+                    "BootstrapScript",
+                    "SelfContained",
+                    "TenonPart",
+                ],
+            ),
             ("Bottlerocket", ["Settings", "Settings", "Settings", "TN03402", "TN03403"]),
-            ("WindowsServer2022CoreContainer", ["PowerShell", "PowerShell", "PowerShell", "TN03404", "TN03404"]),
+            (
+                "WindowsServer2022CoreContainer",
+                ["PowerShell", "PowerShell", "PowerShell", "TN03404", "TN03404"],
+            ),
             ("Flatcar", ["TN03405", "TN03406", "TN03405", "SelfContained", "TenonPart"]),
             ("FedoraCoreOS", ["TN03405", "TN03406", "TN03405", "SelfContained", "TenonPart"]),
             ("Custom", ["Unchanged", "Unchanged", "Unchanged", "TN03407", "TN03407"]),

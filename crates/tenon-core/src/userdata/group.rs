@@ -155,8 +155,8 @@ pub struct Signal {
     /// Logical id of the Auto Scaling group.
     pub resource: String,
     pub region: String,
-    /// How long the stack waits; the sender gives up one minute earlier.
-    pub timeout_seconds: u32,
+    /// How long the stack waits, as `PT15M`; the sender gives up one minute earlier.
+    pub timeout: String,
 }
 
 /// What concerns the launch template and the group resource, not the user data.

@@ -46,10 +46,29 @@ mod tests {
 
     #[test]
     fn names_tell_the_architecture() {
-        for name in ["m7gd.large", "a1.medium", "t4g.small", "c7gn.xlarge", "im4gn.large", "is4gen.large", "g5g.xlarge", "x2gd.medium", "r8g.large"] {
+        for name in [
+            "m7gd.large",
+            "a1.medium",
+            "t4g.small",
+            "c7gn.xlarge",
+            "im4gn.large",
+            "is4gen.large",
+            "g5g.xlarge",
+            "x2gd.medium",
+            "r8g.large",
+        ] {
             assert_eq!(architecture(name), Architecture::Arm, "{name}");
         }
-        for name in ["m5.large", "g4dn.xlarge", "gr6.4xlarge", "p4de.24xlarge", "x2iedn.xlarge", "u-6tb1.metal", "mac1.metal", "p6-b200.48xlarge"] {
+        for name in [
+            "m5.large",
+            "g4dn.xlarge",
+            "gr6.4xlarge",
+            "p4de.24xlarge",
+            "x2iedn.xlarge",
+            "u-6tb1.metal",
+            "mac1.metal",
+            "p6-b200.48xlarge",
+        ] {
             assert_eq!(architecture(name), Architecture::X86, "{name}");
         }
     }

@@ -39,9 +39,8 @@ impl Part {
 /// The whole message, LF line ends, with its closing delimiter.
 pub fn message(parts: &[Part]) -> String {
     let boundary = boundary(parts);
-    let mut text = format!(
-        "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"{boundary}\"\n\n"
-    );
+    let mut text =
+        format!("MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"{boundary}\"\n\n");
     for part in parts {
         text.push_str(&format!("--{boundary}\n{}\n\n{}", headers(part), body(part)));
         // The line break before a delimiter belongs to the delimiter, so that a body keeps its

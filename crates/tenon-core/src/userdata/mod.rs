@@ -217,7 +217,9 @@ impl Shape<'_> {
             return Some("the template has placeholders, which cannot be compressed: use --baked");
         }
         match document {
-            Document::PowerShell(_) => Some("Windows does not expand gzip: move the text into the image"),
+            Document::PowerShell(_) => {
+                Some("Windows does not expand gzip: move the text into the image")
+            }
             Document::Ignition(_) => Some(
                 "Ignition does not expand gzip on AWS, and the files are compressed already: \
                  move files to S3 and name them in ignition.config.merge",
@@ -243,7 +245,9 @@ fn encode(document: &Document, shape: Shape, wish: Gzip) -> Result<(Vec<u8>, Enc
         (true, None) => (size::gzip(&plain), Encoding::Gzip),
         (true, Some(advice)) if wish == Gzip::Always => {
             let what = "gzip was asked for, and the reader of this user data does not expand it";
-            return Err(Problem::new(&pages::NOT_AVAILABLE, what).at(Place::field("--gzip")).fix(advice));
+            return Err(Problem::new(&pages::NOT_AVAILABLE, what)
+                .at(Place::field("--gzip"))
+                .fix(advice));
         }
         _ => (plain, Encoding::Plain),
     };
@@ -252,9 +256,10 @@ fn encode(document: &Document, shape: Shape, wish: Gzip) -> Result<(Vec<u8>, Enc
     }
     let sizes = Sizes { bytes: bytes.len(), limit: LIMIT, pieces: document.pieces() };
     let over = size::thousands(bytes.len() - LIMIT);
-    let mut problem = Problem::new(&pages::TOO_LARGE, format!("{over} bytes too many; {}", sizes.meter()))
-        .at(shape.group.at(""))
-        .details(sizes.table());
+    let mut problem =
+        Problem::new(&pages::TOO_LARGE, format!("{over} bytes too many; {}", sizes.meter()))
+            .at(shape.group.at(""))
+            .details(sizes.table());
     if let Some(advice) = no_gzip {
         problem = problem.why(format!("EC2 takes 16,384 bytes; {advice}"));
     }

@@ -9,7 +9,8 @@ use super::{Group, Options};
 pub fn check(group: &Group, options: &Options, findings: &mut Vec<Finding>) {
     for (field, text) in texts(group) {
         let Some(shape) = secret_shape(text) else { continue };
-        let problem = Problem::new(&pages::SECRET_FOUND, format!("the text holds {shape}")).at(group.at(&field));
+        let problem = Problem::new(&pages::SECRET_FOUND, format!("the text holds {shape}"))
+            .at(group.at(&field));
         findings.push(match options.allow_secrets {
             true => Finding::warning(problem),
             false => Finding::error(problem),
@@ -23,14 +24,33 @@ pub fn texts(group: &Group) -> Vec<(String, &str)> {
         (0..items.len()).map(|index| (format!("{name}[{index}]"), index)).collect()
     };
     let mut texts = Vec::new();
-    for (name, items) in [("preBootstrapCommands", &group.pre_commands), ("postBootstrapCommands", &group.post_commands)] {
-        texts.extend(list(name, items).into_iter().map(|(field, index)| (field, items[index].as_str())));
+    for (name, items) in [
+        ("preBootstrapCommands", &group.pre_commands),
+        ("postBootstrapCommands", &group.post_commands),
+    ] {
+        texts.extend(
+            list(name, items).into_iter().map(|(field, index)| (field, items[index].as_str())),
+        );
     }
-    texts.extend(group.override_command.as_deref().map(|text| ("overrideBootstrapCommand".to_owned(), text)));
-    texts.extend(group.files.iter().enumerate().map(|(index, file)| (format!("files[{index}]"), file.content.as_str())));
-    texts.extend(group.containerd_config.as_deref().map(|text| ("containerdConfig".to_owned(), text)));
+    texts.extend(
+        group.override_command.as_deref().map(|text| ("overrideBootstrapCommand".to_owned(), text)),
+    );
+    texts.extend(
+        group
+            .files
+            .iter()
+            .enumerate()
+            .map(|(index, file)| (format!("files[{index}]"), file.content.as_str())),
+    );
+    texts.extend(
+        group.containerd_config.as_deref().map(|text| ("containerdConfig".to_owned(), text)),
+    );
     for (service, variables) in &group.environment {
-        texts.extend(variables.iter().map(|(key, value)| (format!("environment.{service}.{key}"), value.as_str())));
+        texts.extend(
+            variables
+                .iter()
+                .map(|(key, value)| (format!("environment.{service}.{key}"), value.as_str())),
+        );
     }
     texts
 }
@@ -60,7 +80,8 @@ fn word_shape(word: &str) -> Option<&'static str> {
     let credentials = word.split_once("://").and_then(|(_, rest)| {
         let authority = rest.split('/').next()?;
         let (user, _) = authority.rsplit_once('@')?;
-        user.split_once(':').filter(|(_, password)| !password.is_empty() && !password.starts_with('$'))
+        user.split_once(':')
+            .filter(|(_, password)| !password.is_empty() && !password.starts_with('$'))
     });
     credentials.map(|_| "a URL with a password")
 }
@@ -96,7 +117,13 @@ mod tests {
 
     #[test]
     fn everyday_text_is_not() {
-        for text in ["curl https://host/x@y:z", "echo kubelet.service", "https://u:$PASS@h", "AKIA", "sysctl -w net.core.somaxconn=1024"] {
+        for text in [
+            "curl https://host/x@y:z",
+            "echo kubelet.service",
+            "https://u:$PASS@h",
+            "AKIA",
+            "sysctl -w net.core.somaxconn=1024",
+        ] {
             assert_eq!(secret_shape(text), None, "{text}");
         }
     }

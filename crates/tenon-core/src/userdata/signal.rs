@@ -19,8 +19,8 @@ pub struct Sender {
 
 /// The sender's argument list.
 pub fn arguments(wish: &Signal, source: &str) -> Vec<String> {
-    let seconds = wish.timeout_seconds.to_string();
-    vec![wish.stack.clone(), wish.resource.clone(), wish.region.clone(), seconds, source.to_owned()]
+    let values = [&wish.stack, &wish.resource, &wish.region, &wish.timeout];
+    values.into_iter().cloned().chain([source.to_owned()]).collect()
 }
 
 /// The sender as a unit.
@@ -71,6 +71,9 @@ mod tests {
     fn content_cannot_end_its_own_document() {
         let file = NodeFile::new("/x", 0o755, "a\nTENON_END\n$(rm -rf /)\n");
         let script = install_script(&[file], "");
-        assert!(script.contains("<< 'TENON_END_'\na\nTENON_END\n$(rm -rf /)\nTENON_END_\n"), "{script}");
+        assert!(
+            script.contains("<< 'TENON_END_'\na\nTENON_END\n$(rm -rf /)\nTENON_END_\n"),
+            "{script}"
+        );
     }
 }

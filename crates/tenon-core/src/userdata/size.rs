@@ -35,7 +35,11 @@ impl Sizes {
     /// `user data: 4,568 of 16,384 bytes (27%)`
     pub fn meter(&self) -> String {
         let percent = self.bytes * 100 / self.limit;
-        format!("user data: {} of {} bytes ({percent}%)", thousands(self.bytes), thousands(self.limit))
+        format!(
+            "user data: {} of {} bytes ({percent}%)",
+            thousands(self.bytes),
+            thousands(self.limit)
+        )
     }
 
     /// The largest contributors as lines of a table.

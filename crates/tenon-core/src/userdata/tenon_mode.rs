@@ -79,8 +79,16 @@ fn hooks(group: &Group) -> Vec<Value> {
         .collect();
     if let Some(wish) = &group.signal {
         let argv = [
-            "/usr/bin/tenon", "signal", "--stack", &wish.stack, "--resource", &wish.resource,
-            "--region", &wish.region, "--exit-code", "0",
+            "/usr/bin/tenon",
+            "signal",
+            "--stack",
+            &wish.stack,
+            "--resource",
+            &wish.resource,
+            "--region",
+            &wish.region,
+            "--exit-code",
+            "0",
         ];
         hooks.push(json!({"name": "signal", "argv": argv, "onFailure": "warn"}));
     }
@@ -99,4 +107,3 @@ fn ignition(group: &Group, text: String) -> Document {
     }
     Document::Ignition(Ignition { files, units })
 }
-

@@ -52,7 +52,8 @@ pub(crate) fn draft(
     if lines.is_empty() {
         return Some(Document::Empty.into());
     }
-    let body: String = lines.iter().map(|line| format!("{}\n", line.trim_end_matches('\n'))).collect();
+    let body: String =
+        lines.iter().map(|line| format!("{}\n", line.trim_end_matches('\n'))).collect();
     Some(Document::PowerShell(PowerShell { body, persist: options.persist }).into())
 }
 
@@ -61,7 +62,9 @@ fn check_tags(group: &Group, findings: &mut Vec<Finding>) {
     for (field, text) in super::secrets::texts(group) {
         if !powershell::is_writable(text) {
             let what = "the text holds a tag that would end the PowerShell block";
-            let problem = Problem::new(&pages::BAD_TEXT, what).at(group.at(&field)).fix("split the tag into two strings");
+            let problem = Problem::new(&pages::BAD_TEXT, what)
+                .at(group.at(&field))
+                .fix("split the tag into two strings");
             findings.push(Finding::error(problem));
         }
     }
@@ -81,7 +84,8 @@ fn join(cluster: &Cluster, group: &Group, findings: &mut Vec<Finding>) -> Option
     let mut lines = match &group.override_command {
         None => vec![call(&literals)],
         Some(text) => {
-            let variables = literals.iter().map(|(name, literal)| format!("[string]${name} = {literal}"));
+            let variables =
+                literals.iter().map(|(name, literal)| format!("[string]${name} = {literal}"));
             let mut lines: Vec<_> = variables.collect();
             lines.push(argument_map(&arguments)?);
             lines.push(text.clone());
@@ -122,7 +126,9 @@ fn call(literals: &[(&str, String)]) -> String {
 fn argument_map(arguments: &[(String, String)]) -> Option<String> {
     let pairs: Option<Vec<_>> = arguments
         .iter()
-        .map(|(name, value)| Some(format!("{} = {}", powershell::literal(name)?, powershell::literal(value)?)))
+        .map(|(name, value)| {
+            Some(format!("{} = {}", powershell::literal(name)?, powershell::literal(value)?))
+        })
         .collect();
     Some(format!("$KubeletExtraArgsMap = @{{ {} }}", pairs?.join("; ")))
 }
@@ -137,8 +143,12 @@ fn kubelet_options(group: &Group, findings: &mut Vec<Finding>) -> Vec<(String, S
         match option(field, value) {
             Some(pair) => options.push(pair),
             None => {
-                let what = format!("kubeletExtraConfig.{field} is not available on {}; its kubelet takes command line options only", group.family.name());
-                let problem = Problem::new(&pages::NOT_AVAILABLE, what).at(group.at(&format!("kubeletExtraConfig.{field}")));
+                let what = format!(
+                    "kubeletExtraConfig.{field} is not available on {}; its kubelet takes command line options only",
+                    group.family.name()
+                );
+                let problem = Problem::new(&pages::NOT_AVAILABLE, what)
+                    .at(group.at(&format!("kubeletExtraConfig.{field}")));
                 findings.push(Finding::error(problem));
             }
         }
@@ -151,7 +161,9 @@ fn kubelet_options(group: &Group, findings: &mut Vec<Finding>) -> Vec<(String, S
     for (name, value) in &options {
         if value.contains([' ', '"', '\'']) {
             let what = format!("the value for --{name} holds a blank or a quote");
-            findings.push(Finding::error(Problem::new(&pages::BAD_TEXT, what).at(group.at("kubeletExtraConfig"))));
+            findings.push(Finding::error(
+                Problem::new(&pages::BAD_TEXT, what).at(group.at("kubeletExtraConfig")),
+            ));
         }
     }
     options
@@ -165,7 +177,10 @@ fn option(field: &str, value: &Value) -> Option<(String, String)> {
         _ => None,
     };
     let joined = |sign: &str| -> Option<String> {
-        let pairs = value.as_object()?.iter().map(|(key, value)| Some(format!("{key}{sign}{}", text(value)?)));
+        let pairs = value
+            .as_object()?
+            .iter()
+            .map(|(key, value)| Some(format!("{key}{sign}{}", text(value)?)));
         Some(pairs.collect::<Option<Vec<_>>>()?.join(","))
     };
     let value = match join {
@@ -178,14 +193,15 @@ fn option(field: &str, value: &Value) -> Option<(String, String)> {
 
 /// The lines inside `try`, the signal in `finally`: it is sent whatever happened before.
 fn with_signal(lines: Vec<String>, wish: &Signal) -> Option<Vec<String>> {
-    let [stack, resource, region] =
-        [&wish.stack, &wish.resource, &wish.region].map(|text| powershell::literal(text));
-    let (stack, resource, region) = (stack?, resource?, region?);
-    let tries = wish.timeout_seconds.saturating_sub(60) / 5;
+    let [stack, resource, region, timeout] =
+        [&wish.stack, &wish.resource, &wish.region, &wish.timeout]
+            .map(|text| powershell::literal(text));
+    let (stack, resource, region, timeout) = (stack?, resource?, region?, timeout?);
     let mut all = vec!["$TenonStatus = 'FAILURE'".to_owned(), "try {".to_owned()];
     all.extend(lines);
     all.extend([
-        format!("for ($TenonTry = 0; $TenonTry -lt {tries}; $TenonTry++) {{"),
+        format!("$TenonEnd = (Get-Date) + [System.Xml.XmlConvert]::ToTimeSpan({timeout}) - (New-TimeSpan -Minutes 1)"),
+        "while ((Get-Date) -lt $TenonEnd) {".to_owned(),
         "  if ((Get-Service -Name 'kubelet' -ErrorAction 'SilentlyContinue').Status -eq 'Running') { $TenonStatus = 'SUCCESS'; break }".to_owned(),
         "  Start-Sleep -Seconds 5".to_owned(),
         "}".to_owned(),

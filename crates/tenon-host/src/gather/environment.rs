@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use tenon_core::config::Proxy;
 use tenon_core::secret::Secret;
 
 /// A copy of environment variables. Values may be secrets, so only names are ever printed.
@@ -22,6 +23,30 @@ impl Environment {
     pub fn overlay(mut self, variables: &BTreeMap<String, Secret>) -> Self {
         for (name, value) in variables {
             self.0.insert(name.clone(), value.expose().to_owned());
+        }
+        self
+    }
+
+    /// Lays the proxy of the config under these variables: an explicit variable wins.
+    pub fn with_proxy(mut self, proxy: &Proxy) -> Self {
+        let mut set = |name: &str, value: String| {
+            self.0.entry(name.to_owned()).or_insert(value);
+        };
+        for (name, value) in [("HTTP_PROXY", &proxy.http), ("HTTPS_PROXY", &proxy.https)] {
+            if let Some(value) = value {
+                set(name, value.expose().to_owned());
+            }
+        }
+        if !proxy.no_proxy.is_empty() {
+            set("NO_PROXY", proxy.no_proxy.join(","));
+        }
+        self
+    }
+
+    /// Bounds the attempts of AWS calls, as `AWS_MAX_ATTEMPTS` does.
+    pub fn with_attempts(mut self, attempts: Option<u32>) -> Self {
+        if let Some(attempts) = attempts {
+            self.0.insert("AWS_MAX_ATTEMPTS".into(), attempts.to_string());
         }
         self
     }

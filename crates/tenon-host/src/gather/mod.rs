@@ -14,15 +14,16 @@
 //! [`Wants::of`] the config, [`imds::Imds::second_round`], then [`facts`].
 
 pub mod aws;
+mod background;
 pub mod disks;
 pub mod environment;
 mod files;
 pub mod imds;
 pub mod machine;
 pub mod resolve;
-mod signature;
+pub(crate) mod signature;
 
-use tenon_core::config::{Config, MaxPodsMode, NameRule};
+use tenon_core::config::Config;
 use tenon_core::facts::{Facts, Instance, SCHEMA};
 use tenon_core::problem::Problem;
 
@@ -82,14 +83,4 @@ pub fn facts(
         endpoint_addresses: Vec::new(),
         last_run: None,
     })
-}
-
-/// True if the pod formula needs the limits of the instance type.
-pub fn needs_limits(config: &Config) -> bool {
-    !matches!(config.kubelet.max_pods.mode, MaxPodsMode::Fixed(_))
-}
-
-/// True if the node's name is the one EC2 gives.
-pub fn named_by_ec2(config: &Config) -> bool {
-    config.node.name == NameRule::Ec2PrivateDns
 }

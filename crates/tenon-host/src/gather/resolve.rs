@@ -1,12 +1,13 @@
 //! Addresses of the API server's host name, for Outposts, where they are pinned.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, ToSocketAddrs};
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use tenon_core::codes::facts::ENDPOINT_UNRESOLVED;
 use tenon_core::problem::Problem;
 
+use super::background;
 use crate::stop;
 
 const TRIES: u32 = 6;
@@ -33,32 +34,18 @@ pub fn addresses(host: &str) -> Result<Vec<IpAddr>, Problem> {
     Err(Problem::new(&ENDPOINT_UNRESOLVED, "the API server's host name has no address").cause(last))
 }
 
-/// One look-up. The resolver of the C library knows no deadline, so it works on a thread that
-/// is left behind when the time is over.
+/// One look-up. The resolver of the C library knows no deadline.
 fn look_up(host: &str, end: Instant) -> Result<Result<Vec<IpAddr>, String>, Problem> {
-    let (sender, receiver) = mpsc::channel();
     let name = host.to_owned();
-    std::thread::spawn(move || {
+    let found = background::wait_for(end, move || {
         let found = (name.as_str(), 443_u16).to_socket_addrs();
-        let found = found.map(|list| list.map(|address| address.ip()).collect::<Vec<_>>());
-        // Nobody listens any more when the deadline has passed.
-        let _ = sender.send(found.map_err(|error| error.to_string()));
-    });
-    loop {
-        stop::check()?;
-        let left = end.saturating_duration_since(Instant::now());
-        match receiver.recv_timeout(left.min(stop::SLICE)) {
-            Ok(found) => {
-                return Ok(found.map(|mut list| {
-                    list.sort_unstable();
-                    list.dedup();
-                    list
-                }));
-            }
-            Err(_) if left.is_zero() => return Ok(Err("the resolver did not answer".into())),
-            Err(_) => {}
-        }
-    }
+        found.map(|list| list.map(|address| address.ip()).collect::<BTreeSet<_>>())
+    })?;
+    Ok(match found {
+        Some(Ok(list)) => Ok(list.into_iter().collect()),
+        Some(Err(error)) => Err(error.to_string()),
+        None => Err("the resolver did not answer".into()),
+    })
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
-//! What goes wrong, and when: a script of rules, from a test or from a JSON file.
+//! What goes wrong, and when: a script of rules, from a test or from a file in YAML or JSON.
 
 use serde::Deserialize;
 use tenon_core::codes::facts::FAULT_SCRIPT;
 use tenon_core::problem::Problem;
+use tenon_core::tree::Dialect;
+use tenon_core::yaml;
 
 /// A fault script.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -81,10 +83,20 @@ impl Faults {
         Faults { refuse_for_ms: 0, rules: rules.into() }
     }
 
-    /// Reads a script from JSON.
+    /// Reads a script from YAML or JSON.
     pub fn parse(text: &[u8]) -> Result<Self, Problem> {
-        serde_json::from_slice(text)
-            .map_err(|error| Problem::new(&FAULT_SCRIPT, "reading the fault script").cause(error))
+        let refuse =
+            |cause: String| Problem::new(&FAULT_SCRIPT, "reading the fault script").cause(cause);
+        let text = std::str::from_utf8(text).map_err(|_| refuse("it is not UTF-8".into()))?;
+        let trees = yaml::parse(text).map_err(|syntax| {
+            refuse(format!(
+                "line {}, column {}: {}",
+                syntax.span.line, syntax.span.column, syntax.what
+            ))
+        })?;
+        let [tree] = trees.as_slice() else { return Err(refuse("it is not one document".into())) };
+        serde_json::from_value(tree.to_json(Dialect::Yaml12))
+            .map_err(|error| refuse(error.to_string()))
     }
 }
 
@@ -116,13 +128,19 @@ mod tests {
     }
 
     #[test]
-    fn a_script_is_strict_json() {
+    fn a_script_is_strict() {
         let text = br#"{"refuseForMs": 5, "rules": [{"path": "*/token", "method": "PUT", "status": 403, "times": 2}]}"#;
         let script = Faults::parse(text).unwrap();
         assert_eq!(script.refuse_for_ms, 5);
         assert!(script.rules[0].matches("put", "/latest/api/token"));
         assert!(!script.rules[0].matches("GET", "/latest/api/token"));
         let problem = Faults::parse(br#"{"rules": [{"path": "*", "stauts": 1}]}"#).unwrap_err();
-        assert!(problem.causes[0].contains("stauts") && problem.causes[0].contains("line 1"));
+        assert!(problem.causes[0].contains("stauts"), "{problem:?}");
+        let yaml = b"rules:\n  - path: '*/mac'\n    delayMs: 5\n    framing: chunked\n";
+        let script = Faults::parse(yaml).unwrap();
+        assert_eq!((script.rules[0].delay_ms, script.rules[0].framing), (5, Framing::Chunked));
+        let problem = Faults::parse(b"rules:\n  - [").unwrap_err();
+        assert_eq!((problem.page.code, problem.exit()), ("TN03299", 3));
+        assert!(problem.causes[0].contains("line "), "{problem:?}");
     }
 }

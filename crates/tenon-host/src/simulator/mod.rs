@@ -93,9 +93,16 @@ impl Simulator {
         self.service.set(path, value);
     }
 
-    /// Serves until SIGINT or SIGTERM.
-    pub fn serve(&self) {
-        while stop::sleep(Duration::from_secs(3600)).is_ok() {}
+    /// Serves until SIGINT or SIGTERM, telling each request if asked to.
+    pub fn serve(&self, tell: bool) {
+        let mut told = 0;
+        while stop::sleep(stop::SLICE).is_ok() {
+            let log = if tell { self.log() } else { Vec::new() };
+            for Request { method, path, status, connection } in &log[told..] {
+                tracing::info!(method, path, status, connection, "request");
+            }
+            told = log.len();
+        }
     }
 }
 

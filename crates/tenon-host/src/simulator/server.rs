@@ -118,7 +118,7 @@ impl Service {
 
     fn record(&self, asked: Asked, status: Option<u16>, connection: usize) {
         let Asked { method, path, .. } = asked;
-        tracing::info!(method, path, status, connection, "request");
+        tracing::debug!(method, path, status, connection, "request");
         self.state().log.push(Request { method, path, status, connection });
     }
 }

@@ -13,7 +13,7 @@ use tenon_core::{codes, words, yaml};
 
 use super::Global;
 use super::sources::SourceArgs;
-use crate::output::{self, Failure, Format, Outcome};
+use crate::output::{self, Failure, Outcome};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -115,12 +115,12 @@ fn check(args: &CheckArgs, global: &Global) -> Outcome {
     if findings.iter().any(|finding| finding.stops(args.lenient)) {
         return Err(Failure::Findings { findings, lenient: args.lenient });
     }
-    match global.output {
-        Format::Text => {
+    match global.json() {
+        false => {
             output::tell_findings(&findings, args.lenient);
             output::answer(&format!("config is valid, {} warning(s)\n", findings.len()))
         }
-        Format::Json => {
+        true => {
             let list: Vec<_> = findings.iter().map(|one| one.to_json(args.lenient)).collect();
             output::answer_json(&json!({"result": "valid", "findings": list}))
         }
@@ -205,9 +205,9 @@ fn convert_arguments(line: &str, global: &Global) -> Outcome {
 }
 
 fn print(document: &Value, global: &Global) -> Outcome {
-    match global.output {
-        Format::Text => output::answer(&yaml::emit(document)),
-        Format::Json => output::answer_json(document),
+    match global.json() {
+        false => output::answer(&yaml::emit(document)),
+        true => output::answer_json(document),
     }
 }
 

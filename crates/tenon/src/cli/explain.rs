@@ -5,20 +5,32 @@ use tenon_core::codes::{self, Page};
 use tenon_core::config::reference::{self, Explained};
 use tenon_core::problem::Problem;
 
-use super::Global;
-use crate::output::{self, Format, Outcome};
+use super::node_args::NodeArgs;
+use super::{Global, why};
+use crate::output::{self, Outcome};
 
 /// Explain a field (spec.kubelet.maxPods) or an error code (TN03001)
 ///
-/// Example: tenon explain spec.kubelet.maxPods
+/// Examples:
+///   tenon explain spec.kubelet.maxPods
+///   tenon explain spec.kubelet.maxPods --why -c node.yaml --facts facts.json
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub struct Args {
     /// Path of a field, an error code, or the name of an error
     #[arg(value_name = "FIELD|CODE")]
     subject: String,
+    /// Show the chain of reasons behind the value on this node
+    #[arg(long)]
+    why: bool,
+    #[command(flatten)]
+    node: NodeArgs,
 }
 
 pub fn run(args: &Args, global: &Global) -> Outcome {
+    if args.why {
+        return why::run(&args.subject, &args.node, global);
+    }
     if let Some(page) = codes::find(&args.subject) {
         return code(page, global);
     }
@@ -29,8 +41,8 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
 }
 
 fn code(page: &Page, global: &Global) -> Outcome {
-    match global.output {
-        Format::Text => output::answer(&format!(
+    match global.json() {
+        false => output::answer(&format!(
             "{} {}\n\n  why   {}\n  fix   {}\n  exit  {}\n",
             page.code,
             page.slug,
@@ -38,7 +50,7 @@ fn code(page: &Page, global: &Global) -> Outcome {
             page.fix,
             page.exit()
         )),
-        Format::Json => output::answer_json(&json!({
+        true => output::answer_json(&json!({
             "schema": "tenon.explain/1",
             "code": page.code,
             "slug": page.slug,
@@ -50,9 +62,9 @@ fn code(page: &Page, global: &Global) -> Outcome {
 }
 
 fn field(explained: &Explained, global: &Global) -> Outcome {
-    match global.output {
-        Format::Text => output::answer(&explained.text()),
-        Format::Json => output::answer_json(&explained.to_json()),
+    match global.json() {
+        false => output::answer(&explained.text()),
+        true => output::answer_json(&explained.to_json()),
     }
 }
 

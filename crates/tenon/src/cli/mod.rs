@@ -1,9 +1,23 @@
 //! The command line: one file per command, and the names under which this binary answers.
 
+mod bootstrap;
 mod completions;
 mod config;
 mod explain;
+mod facts;
+mod imds;
+mod init;
+mod max_pods;
+mod names;
+mod node_args;
+mod plan;
+mod reference;
+mod rehearse;
+mod schema;
 mod sources;
+mod status;
+mod undo;
+mod why;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,6 +26,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
+use self::names::CalledAs;
 use crate::logging::{self, Volume};
 use crate::output::{self, Format, Outcome};
 
@@ -38,20 +53,52 @@ pub struct Global {
     #[arg(long, global = true, value_name = "FILE")]
     pub facts: Option<PathBuf>,
     /// How to print the answer
-    #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value = "text")]
+    #[arg(long, global = true, value_name = "text|json", default_value = "text")]
+    #[arg(value_parser = Format::text_or_json)]
     pub output: Format,
     /// Tell only warnings and errors
     #[arg(short, long, global = true)]
     pub quiet: bool,
 }
 
+impl Global {
+    /// True for `--output json`.
+    pub fn json(&self) -> bool {
+        self.output == Format::Json
+    }
+}
+
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Make this machine a node: config, facts, plan, files, daemons
+    Init(init::Args),
+    /// Show what `init` would change, and why
+    Plan(plan::Args),
+    /// Make a node from the arguments of the old bootstrap.sh
+    Bootstrap(bootstrap::Args),
+    /// Run the whole job in a sandbox: no root, no cloud
+    Rehearse(rehearse::Args),
+    /// Print the gathered facts as JSON, the file that --facts takes
+    Facts(facts::Args),
+    /// The instance metadata service, simulated
+    #[command(subcommand)]
+    Imds(imds::Command),
+    /// Print a generated page of the reference
+    #[command(hide = true)]
+    Reference(reference::Args),
     /// Check, print and convert the config of a node
     Config(config::Args),
     Explain(explain::Args),
+    /// Say how many pods an instance type may run, and why
+    MaxPods(max_pods::Args),
+    /// Print the JSON Schema of an answer
+    Schema(schema::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
+    /// Say in which state this node is
+    Status(status::Args),
+    /// Go back to the files of the previous generation
+    Undo(undo::Args),
     /// Write the manual pages into a directory
     Man(completions::ManArgs),
 }
@@ -59,9 +106,20 @@ enum Command {
 impl Command {
     fn run(self, global: &Global) -> Outcome {
         match self {
+            Command::Init(args) => init::run(&args, global),
+            Command::Plan(args) => plan::run(&args, global),
+            Command::Bootstrap(args) => bootstrap::run(&args, global),
+            Command::Rehearse(args) => rehearse::run(&args, global),
+            Command::Facts(args) => facts::run(&args, global),
+            Command::Imds(command) => imds::run(&command),
+            Command::Reference(args) => reference::run(&args),
             Command::Config(args) => config::run(&args, global),
             Command::Explain(args) => explain::run(&args, global),
+            Command::MaxPods(args) => max_pods::run(&args, global),
+            Command::Schema(args) => schema::run(&args),
             Command::Completions(args) => completions::run(&args),
+            Command::Status(args) => status::run(&args, global),
+            Command::Undo(args) => undo::run(&args, global),
             Command::Man(args) => completions::man(&args, global),
         }
     }
@@ -69,29 +127,33 @@ impl Command {
 
 /// Parses the arguments, runs the command and gives the exit code.
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
+    let (called_as, arguments) = names::translate(arguments);
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error),
+        Err(error) => return usage(&error, called_as),
     };
-    let volume = match (cli.development, cli.global.quiet) {
+    // A rehearsal shows its result; what it went through on the way is for those who ask.
+    let quiet = cli.global.quiet || matches!(cli.command, Command::Rehearse(_));
+    let volume = match (cli.development, quiet) {
         (true, _) => Volume::Debug,
         (false, true) => Volume::Quiet,
         (false, false) => Volume::Normal,
     };
     logging::start(volume);
     let outcome = cli.command.run(&cli.global);
-    output::exit(output::report(outcome, cli.global.output))
+    let code = output::report(outcome, cli.global.output);
+    output::exit(called_as.exit_code(code))
 }
 
 /// Prints the parser's message. Help and version are answers; the rest is exit 64.
-fn usage(error: &clap::Error) -> ExitCode {
+fn usage(error: &clap::Error, called_as: CalledAs) -> ExitCode {
     // A closed pipe is no reason to fail.
     let _ = error.print();
     let code = match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => 0,
         _ => 64,
     };
-    output::exit(code)
+    output::exit(called_as.exit_code(code))
 }
 
 /// The whole command tree, for completions, manual pages and the reference.

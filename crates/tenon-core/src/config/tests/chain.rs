@@ -177,3 +177,22 @@ fn gates_and_expressions_convert() {
     let text = "max_pods - 1".to_owned();
     assert_eq!(config.kubelet.max_pods.mode, MaxPodsMode::Expression { text, lenient: true });
 }
+
+#[test]
+fn a_broken_part_hides_neither_its_neighbours_nor_invents_gaps() {
+    let part = |text: &str| format!("--B\nContent-Type: application/node.eks.aws\n\n{text}\n");
+    let message = format!(
+        "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=B\n\n{}{}--B--\n",
+        part("apiVersion: [\n"),
+        part(&document(Kind::Eks, "cluster: {cidr: bad}")),
+    );
+    let findings = load(&[user_data(&message)], Options::default()).unwrap_err();
+    let found = codes(&findings);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].starts_with("TN032") && found[1] == "TN03016", "{found:?}");
+    let parts: Vec<_> = findings
+        .iter()
+        .map(|one| one.problem.place.as_ref().and_then(|place| place.part))
+        .collect();
+    assert_eq!(parts, [Some(1), Some(2)]);
+}

@@ -51,6 +51,8 @@ const BOTH: &[(&str, &[&str], &[&str])] = &[
     ("featureGates: {InstanceIdNodeName: true}", &["TN03056W"], &["TN03056W"]),
     ("cluster: {name: 12}", &["TN03008W"], &["TN03008E"]),
     ("cluster: {enableOutpost: yes, id: x}", &[], &["TN03002E"]),
+    ("instance: {environment: {default: {on: a}}}", &["TN03008W"], &[]),
+    ("instance: {environment: {default: {'on': a}}}", &[], &[]),
     ("cluster: []", &["TN03002E"], &["TN03002E"]),
     ("kubelet: {flags: --v=2}", &["TN03002E"], &["TN03002E"]),
     ("kublet: {}", &["TN03001T"], &["TN03001E"]),
@@ -225,4 +227,16 @@ fn values_are_normalised() {
     assert_eq!(config.cluster.cidr.unwrap().to_string(), "10.100.0.0/16");
     assert_eq!(config.instance.local_storage.strategy, Some(DiskStrategy::Raid10));
     assert_eq!(config.instance.local_storage.mount_path, "/mnt/a");
+}
+
+#[test]
+fn the_kubelet_version_is_checked_when_it_is_known() {
+    // Gone since 1.35 and new in 1.31, by the tables.
+    let spec =
+        "kubelet:\n  flags: [--pod-infra-container-image=x]\n  config:\n    failCgroupV1: true";
+    let loaded = load_partial(&[document(Kind::Eks, spec)]).unwrap();
+    let at = |version| summary(&loaded.version_findings(version));
+    assert_eq!(at((1, 31)), []);
+    assert_eq!(at((1, 29)), [("TN03060", 'T', 7, 7)]);
+    assert_eq!(at((1, 36)), [("TN03028", 'T', 5, 13)]);
 }

@@ -132,14 +132,15 @@ fn the_public_hash_does_not_know_secrets() {
 fn secrets_by_field_and_by_name_are_redacted() {
     let document = json!({"spec": {
         "instance": {"environment": {"default": {"A": "S1"}}, "proxy": {"http": "http://S2", "noProxy": [".a"]}},
-        "hooks": {"postJoin": [{"name": "n", "script": "S3"}]},
+        "hooks": {"postJoin": [{"name": "n", "script": "S3"}, {"name": "m", "argv": ["/a", "--token=S6", "x"]}]},
+        "containerd": {"config": "[a]\npassword = 'S7'\nlevel = 'info'\n"},
         "kubelet": {"config": {"staticPodURLHeader": {"x-token": "S4"}}, "flags": ["--tls-private-key-file=S5", "--v=2"]},
     }});
     let text = redact::redact(&document).to_string();
-    for secret in ["S1", "S2", "S3", "S4", "S5"] {
+    for secret in ["S1", "S2", "S3", "S4", "S5", "S6", "S7"] {
         assert!(!text.contains(secret), "{secret}");
     }
-    for kept in [".a", "--v=2", "\"A\"", "--tls-private-key-file="] {
+    for kept in [".a", "info", "--token=", "--v=2", "\"A\"", "--tls-private-key-file="] {
         assert!(text.contains(kept), "{kept}");
     }
 }

@@ -80,4 +80,33 @@ proptest! {
         prop_assert_eq!(one.config_hash(), two.config_hash());
         prop_assert_eq!(one.config, two.config);
     }
+
+    #[test]
+    fn an_accepted_config_survives_its_own_dump(a in spec(), tenon in any::<bool>()) {
+        let kind = if tenon { Kind::Tenon } else { Kind::Eks };
+        let config = load_all(&[(kind, a)]).config;
+        let dumped = dump_best(&config);
+        let again = load_partial(&[dumped.document.to_string()]).unwrap().config;
+        prop_assert_eq!(again, config);
+    }
+
+    #[test]
+    fn no_text_makes_it_panic_and_every_error_has_a_place(text in "(.|\\n){0,200}", tenon in any::<bool>()) {
+        let kind = if tenon { Kind::Tenon } else { Kind::Eks };
+        if let Err(findings) = load_partial(&[document(kind, &text)]) {
+            prop_assert!(findings.iter().all(|finding| finding.problem.place.is_some()));
+        }
+    }
+
+    #[test]
+    fn odd_values_in_known_fields_never_panic(index in 0..fields::all().len(), value in "[-a-z0-9:/.\\[\\]{}'\" \n]{0,24}") {
+        let (path, _) = fields::all().swap_remove(index);
+        let mut text = value;
+        for name in path.split('.').skip(1).collect::<Vec<_>>().into_iter().rev() {
+            text = format!("{{{name}: {text}}}");
+        }
+        for kind in Kind::ALL {
+            let _ = load_partial(&[document(kind, &text)]);
+        }
+    }
 }

@@ -23,7 +23,9 @@ pub fn literal(text: &str) -> Option<String> {
 /// False for text that would end the block it stands in. The agent compares without case.
 pub fn is_writable(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
-    !["</powershell>", "<powershell>", "</script>", "<script>"].iter().any(|tag| lower.contains(tag))
+    !["</powershell>", "<powershell>", "</script>", "<script>"]
+        .iter()
+        .any(|tag| lower.contains(tag))
 }
 
 #[cfg(test)]

@@ -1,13 +1,20 @@
 #!/bin/bash
 # Tells the stack how the bootstrap ended, once per instance, and ends with the same status.
-# Arguments: stack, logical id, region, seconds the stack waits, and where the status of the
-# join is known: a file, or units separated by commas.
+# Arguments: stack, logical id, region, how long the stack waits (PT15M), and where the status
+# of the join is known: a file, or units separated by commas.
 set -o nounset -o pipefail
 
 stack=$1 resource=$2 region=$3 patience=$4 source=$5
 imds="${AWS_EC2_METADATA_SERVICE_ENDPOINT:-http://169.254.169.254}/latest"
 cloudformation=${TENON_CLOUDFORMATION_ENDPOINT:-}
-deadline=$((SECONDS + patience - 60))
+
+# Hours, minutes and seconds of the patience, less one minute.
+if ! [[ "${patience}" =~ ^PT(([0-9]+)H)?(([0-9]+)M)?(([0-9]+)S)?$ ]]; then
+  echo "tenon: ${patience} is not a duration such as PT15M" >&2
+  exit 1
+fi
+hours=${BASH_REMATCH[2]:-0} minutes=${BASH_REMATCH[4]:-0} seconds=${BASH_REMATCH[6]:-0}
+deadline=$((SECONDS + 10#${hours} * 3600 + 10#${minutes} * 60 + 10#${seconds} - 60))
 
 ask() {
   curl --silent --show-error --fail --noproxy '*' --max-time 5 --retry 5 "$@"

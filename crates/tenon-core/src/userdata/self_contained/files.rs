@@ -25,7 +25,11 @@ pub(super) fn all(job: &Job, findings: &mut Vec<Finding>) -> Option<Vec<NodeFile
         }
     });
     files.push(NodeFile::new(at("ca.crt"), 0o644, job.cluster.authority_pem()?));
-    files.push(NodeFile::new(at("metadata.env"), 0o644, environment(metadata(job), job, findings)?));
+    files.push(NodeFile::new(
+        at("metadata.env"),
+        0o644,
+        environment(metadata(job), job, findings)?,
+    ));
     files.push(NodeFile::new(at("kubelet.env"), 0o644, environment(kubelet(job), job, findings)?));
     if let Some(map) = pod_map::text(job, findings) {
         files.push(NodeFile::new(at("max_pods.map"), 0o644, map));
@@ -153,8 +157,17 @@ fn exec_user(job: &Job) -> Value {
     let region = job.cluster.region.clone().unwrap_or_default();
     let arguments = match job.group.credential_helper {
         CredentialHelper::AwsIamAuthenticator => vec!["token".into(), "-i".into(), name],
-        CredentialHelper::Aws => vec!["eks".into(), "get-token".into(), "--cluster-name".into(), name, "--region".into(), region],
-        CredentialHelper::Tenon => vec!["eks-token".into(), "--cluster".into(), name, "--region".into(), region],
+        CredentialHelper::Aws => vec![
+            "eks".into(),
+            "get-token".into(),
+            "--cluster-name".into(),
+            name,
+            "--region".into(),
+            region,
+        ],
+        CredentialHelper::Tenon => {
+            vec!["eks-token".into(), "--cluster".into(), name, "--region".into(), region]
+        }
     };
     json!({"exec": {
         "apiVersion": "client.authentication.k8s.io/v1beta1",

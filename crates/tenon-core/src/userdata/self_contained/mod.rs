@@ -104,7 +104,8 @@ pub(crate) fn draft(
     findings: &mut Vec<Finding>,
 ) -> Option<Draft> {
     if cluster.placeholders {
-        let what = "mode self-contained carries finished files, which stack parameters cannot reach";
+        let what =
+            "mode self-contained carries finished files, which stack parameters cannot reach";
         findings.push(Finding::error(Problem::new(&pages::NEEDS_BAKED, what).at(group.at(""))));
         return None;
     }
@@ -148,7 +149,8 @@ fn check_paths(group: &Group, options: &Options, findings: &mut Vec<Finding>) {
     ];
     for (flag, path) in paths {
         if path.is_some_and(|path| !plain(path)) {
-            let what = format!("{flag} is not an absolute path of letters, digits, `-`, `_` and `.`");
+            let what =
+                format!("{flag} is not an absolute path of letters, digits, `-`, `_` and `.`");
             findings.push(Finding::error(Problem::new(&pages::BAD_VALUE, what).at(group.at(""))));
         }
     }
@@ -165,10 +167,12 @@ fn cloud_config(job: &Job, mut files: Vec<NodeFile>) -> Document {
             files.push(NodeFile::new(format!("{UNITS}/{}.d/{name}", unit.name), 0o644, contents));
         }
     }
-    files.extend(group.files.iter().map(|file| NodeFile::new(&file.path, file.mode, &file.content)));
+    files
+        .extend(group.files.iter().map(|file| NodeFile::new(&file.path, file.mode, &file.content)));
     let mut commands: Vec<_> = group.pre_commands.iter().map(|text| al2::shell(text)).collect();
     commands.push(words(&["systemctl", "daemon-reload"]));
-    let mut names: Vec<_> = units.iter().filter(|unit| unit.enabled).map(|unit| unit.name.as_str()).collect();
+    let mut names: Vec<_> =
+        units.iter().filter(|unit| unit.enabled).map(|unit| unit.name.as_str()).collect();
     if group.reboot_before_join {
         names.extend(later_units(job, &mut files));
         commands.push([words(&["systemctl", "enable"]), words(&names)].concat());
@@ -176,7 +180,9 @@ fn cloud_config(job: &Job, mut files: Vec<NodeFile>) -> Document {
     } else {
         match &group.override_command {
             Some(text) => commands.push(al2::shell(text)),
-            None => commands.push([words(&["systemctl", "enable", "--now"]), words(&names)].concat()),
+            None => {
+                commands.push([words(&["systemctl", "enable", "--now"]), words(&names)].concat())
+            }
         }
         commands.extend(group.post_commands.iter().map(|text| al2::shell(text)));
         if let Some(wish) = &group.signal {
@@ -221,7 +227,8 @@ fn ignition(job: &Job, mut files: Vec<NodeFile>) -> Document {
         files.push(NodeFile::new(signal::SCRIPT_PATH, 0o755, signal::SCRIPT));
         units.push(units::whole("tenon-signal.service", signal::unit(wish, &units::SENDER)));
     }
-    files.extend(group.files.iter().map(|file| NodeFile::new(&file.path, file.mode, &file.content)));
+    files
+        .extend(group.files.iter().map(|file| NodeFile::new(&file.path, file.mode, &file.content)));
     Document::Ignition(Ignition { files, units })
 }
 

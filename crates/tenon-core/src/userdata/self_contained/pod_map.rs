@@ -27,12 +27,16 @@ pub(super) fn text(job: &Job, findings: &mut Vec<Finding>) -> Option<String> {
     if names.is_empty() && job.options.self_contained.fallback.is_none() {
         missing(job, "the group names no instance type and no pod limit", "instanceType", findings);
     }
-    let rows: BTreeMap<_, _> = names.iter().filter_map(|name| Some((*name, limit(name)?))).collect();
-    if job.options.self_contained.map == PodMap::Group && job.options.self_contained.fallback.is_none() {
+    let rows: BTreeMap<_, _> =
+        names.iter().filter_map(|name| Some((*name, limit(name)?))).collect();
+    if job.options.self_contained.map == PodMap::Group
+        && job.options.self_contained.fallback.is_none()
+    {
         for (index, _) in names.iter().enumerate().filter(|(_, name)| !rows.contains_key(**name)) {
             let what = "the instance type is not in the table of pod limits";
             let place = group.at(&format!("instanceTypes[{index}]"));
-            findings.push(Finding::error(Problem::new(&pages::UNKNOWN_INSTANCE_TYPE, what).at(place)));
+            findings
+                .push(Finding::error(Problem::new(&pages::UNKNOWN_INSTANCE_TYPE, what).at(place)));
         }
     }
     Some(rows.iter().map(|(name, pods)| format!("{name} {pods}\n")).collect())

@@ -39,7 +39,9 @@ mod tests {
 
     #[test]
     fn regions_have_their_accounts() {
-        for (region, wanted) in [("eu-west-1", USUAL), ("ap-east-1", "800184023465"), ("us-gov-west-1", "013241004608")] {
+        for (region, wanted) in
+            [("eu-west-1", USUAL), ("ap-east-1", "800184023465"), ("us-gov-west-1", "013241004608")]
+        {
             assert_eq!(account(region), wanted);
         }
     }

@@ -11,7 +11,12 @@ pub(super) const SENDER: Sender = Sender { source: BOOTSTRAP_UNIT, after: "kubel
 
 /// An enabled unit with this content.
 pub(super) fn whole(name: &str, contents: String) -> IgnitionUnit {
-    IgnitionUnit { name: name.to_owned(), enabled: true, contents: Some(contents), drop_ins: Vec::new() }
+    IgnitionUnit {
+        name: name.to_owned(),
+        enabled: true,
+        contents: Some(contents),
+        drop_ins: Vec::new(),
+    }
 }
 
 /// Bootstrap first, then the kubelet in one of its three forms.
@@ -82,7 +87,9 @@ fn arguments(job: &Job) -> Vec<String> {
         format!("--config={directory}/kubelet.yaml"),
         "--node-ip=${NODE_IP}".to_owned(),
         "--hostname-override=${NODE_NAME}".to_owned(),
-        format!("--node-labels={labels}alpha.eksctl.io/instance-id=${{INSTANCE_ID}},node-lifecycle=${{INSTANCE_LIFECYCLE}}"),
+        format!(
+            "--node-labels={labels}alpha.eksctl.io/instance-id=${{INSTANCE_ID}},node-lifecycle=${{INSTANCE_LIFECYCLE}}"
+        ),
         "--max-pods=${MAX_PODS}".to_owned(),
         "--cloud-provider=external".to_owned(),
         "--provider-id=${PROVIDER_ID}".to_owned(),
@@ -105,7 +112,8 @@ fn options(job: &Job) -> Vec<String> {
     };
     if let Some(provider) = &choices.ecr_provider_directory {
         options.push(format!("image-credential-provider-bin-dir={provider}"));
-        options.push(format!("image-credential-provider-config={directory}/credential-provider.json"));
+        options
+            .push(format!("image-credential-provider-config={directory}/credential-provider.json"));
     }
     options
 }
@@ -122,8 +130,10 @@ fn kubelet(job: &Job) -> String {
 }
 
 fn snap(job: &Job) -> String {
-    let flags = job.group.kubelet_flags.iter().map(|flag| flag.trim_start_matches('-').replace('%', "%%"));
-    let words: String = options(job).into_iter().chain(flags).map(|option| format!(" {option}")).collect();
+    let flags =
+        job.group.kubelet_flags.iter().map(|flag| flag.trim_start_matches('-').replace('%', "%%"));
+    let words: String =
+        options(job).into_iter().chain(flags).map(|option| format!(" {option}")).collect();
     format!(
         "[Unit]\nDescription=Options of the kubelet snap\nAfter={BOOTSTRAP_UNIT}\n\n\
          [Service]\nType=oneshot\nRemainAfterExit=yes\n{}ExecStart={SNAP_PATH} {}{words}\n\n\
@@ -135,8 +145,9 @@ fn snap(job: &Job) -> String {
 
 /// The commands before the join, as a unit that the join waits for.
 pub(crate) fn pre_unit(group: &Group, before: &str) -> IgnitionUnit {
-    let starts: String =
-        (0..group.pre_commands.len()).map(|index| format!("ExecStart=/opt/tenon/pre-{index:02}.sh\n")).collect();
+    let starts: String = (0..group.pre_commands.len())
+        .map(|index| format!("ExecStart=/opt/tenon/pre-{index:02}.sh\n"))
+        .collect();
     whole(
         "tenon-pre.service",
         format!(

@@ -19,7 +19,7 @@ pub mod pace;
 pub mod values;
 
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tenon_core::codes::facts as pages;
 use tenon_core::facts::Instance;
@@ -128,7 +128,7 @@ enum Session {
 enum Verdict {
     Found(Option<Vec<u8>>),
     NewToken,
-    Again { cause: String, wait: Option<std::time::Duration> },
+    Again { cause: String, wait: Option<Duration> },
 }
 
 const DOCUMENT: &str = "dynamic/instance-identity/document";
@@ -166,6 +166,12 @@ impl Imds {
     /// Attempts that had to be repeated so far.
     pub fn retries(&self) -> u32 {
         self.pace.retries
+    }
+
+    /// Gives the questions that follow a deadline of their own, for optional work that must not
+    /// use up the time of the mandatory one.
+    pub fn restart_deadline(&mut self, bound: Duration) {
+        self.pace.restart(bound);
     }
 
     /// Asks what every node needs, and for the user data if a source wants it.
@@ -356,7 +362,7 @@ impl Imds {
     }
 
     /// Waits before another attempt, or gives up with the causes.
-    fn pause(&mut self, cause: &str, wait: Option<std::time::Duration>) -> Result<(), Problem> {
+    fn pause(&mut self, cause: &str, wait: Option<Duration>) -> Result<(), Problem> {
         let who = host(&self.endpoints, self.chosen);
         if self.pace.pause(&who, cause, wait)? {
             return Ok(());

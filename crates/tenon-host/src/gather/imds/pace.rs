@@ -68,6 +68,11 @@ impl Pace {
         (Instant::now() + self.patience.attempt).min(self.end)
     }
 
+    /// Gives what follows a deadline of its own.
+    pub fn restart(&mut self, bound: Duration) {
+        self.end = Instant::now() + bound;
+    }
+
     /// Notes progress: the next pause is short again.
     pub fn progress(&mut self, who: &str) {
         self.ceiling = self.patience.pause.0;

@@ -1,0 +1,191 @@
+//! Whole phases against a manager that only remembers what it was told.
+
+use tenon_core::config::{Hook, HookRun, HookWork, OnFailure};
+use tenon_core::plan::step::{HookStage, Program, Ready, Unit, UnitVerb};
+
+use super::*;
+use crate::systemd::fake::{Fake, FakeUnit, active};
+
+fn unit(name: &str, verb: UnitVerb, inputs: &[&str]) -> Unit {
+    Unit {
+        name: name.into(),
+        verb,
+        inputs: inputs.iter().map(ToString::to_string).collect(),
+        deadline: Duration::from_secs(10),
+        ready: Ready::Job,
+        requires: Vec::new(),
+    }
+}
+
+/// A plan with both daemons, a drop-in and the resolver.
+fn plan(version: &str) -> Plan {
+    let mut plan = node_plan(version);
+    let drop_ins = "/etc/systemd/system/kubelet.service.d/";
+    let reload = Action::Reload { inputs: vec![drop_ins.into()] };
+    let resolved = unit(
+        "systemd-resolved.service",
+        UnitVerb::RestartOnChange,
+        &["/run/systemd/resolved.conf.d/40-eks.conf"],
+    );
+    let containerd =
+        unit("containerd.service", UnitVerb::EnsureFresh, &["/etc/containerd/config.toml"]);
+    let mut kubelet =
+        unit("kubelet.service", UnitVerb::EnsureFresh, &["/etc/eks/kubelet/environment", drop_ins]);
+    kubelet.requires = vec!["containerd.service".into()];
+    let marker = FileBody::new("/run/nodeadm/init", 0o644, "");
+    plan.steps.push(Step::config(Action::Reload { inputs: vec![drop_ins.into()] }, "test"));
+    plan.steps.push(Step::config(Action::Unit(resolved), "test"));
+    plan.steps.push(Step::run(Action::File(marker), "test"));
+    plan.steps.push(Step::run(reload, "test"));
+    plan.steps.push(Step::run(Action::Unit(containerd), "test"));
+    plan.steps.push(Step::run(Action::Unit(kubelet), "test"));
+    plan
+}
+
+fn both(dir: &Path, plan: &Plan) -> Result<Report, Problem> {
+    let root = Root::open(dir).unwrap();
+    let lock = Lock::take(&root, PATIENCE)?;
+    let options = Options::default();
+    let mut report = config_phase(&root, &lock, plan, &options)?;
+    report.merge(run_phase(&root, &lock, plan, &options)?);
+    Ok(report)
+}
+
+fn node() -> (TempDir, Fake) {
+    let dir = machine();
+    let fake = Fake::serve(dir.path());
+    for name in ["containerd.service", "kubelet.service"] {
+        fake.add(name, FakeUnit::good());
+    }
+    let running = FakeUnit { state: active(), ..FakeUnit::good() };
+    fake.add("systemd-resolved.service", running);
+    (dir, fake)
+}
+
+#[test]
+fn a_node_comes_up_once_and_stays_up() {
+    let (dir, fake) = node();
+    let report = both(dir.path(), &plan("1")).unwrap();
+    let started = [
+        "Reload",
+        "RestartUnit systemd-resolved.service",
+        "StartUnit containerd.service",
+        "StartUnit kubelet.service",
+    ];
+    assert_eq!(fake.log(), started);
+    assert!(report.changed() && report.warnings.is_empty());
+    assert!(dir.path().join("run/nodeadm/init").exists());
+    // Row 42: the second run changes nothing and asks nothing of the manager but state.
+    let before = tree(dir.path());
+    let report = both(dir.path(), &plan("1")).unwrap();
+    assert!(!report.changed(), "{:?}", report.changes);
+    assert_eq!(fake.log(), started);
+    assert_same(&tree(dir.path()), &before, "second run");
+}
+
+#[test]
+fn row_43_only_the_daemon_whose_input_changed_restarts() {
+    let (dir, fake) = node();
+    both(dir.path(), &plan("1")).unwrap();
+    let mut changed = plan("1");
+    changed.steps[3] = file("/etc/eks/kubelet/environment", 0o600, "other\n");
+    both(dir.path(), &changed).unwrap();
+    assert_eq!(fake.log()[4..], ["RestartUnit kubelet.service"]);
+}
+
+#[test]
+fn a_run_killed_between_its_files_and_its_units_still_restarts() {
+    let (dir, fake) = node();
+    both(dir.path(), &plan("1")).unwrap();
+    let mut changed = plan("1");
+    changed.steps[3] = file("/etc/eks/kubelet/environment", 0o600, "other\n");
+    let root = Root::open(dir.path()).unwrap();
+    // The config phase alone: every file is new, no unit was touched.
+    let lock = Lock::take(&root, PATIENCE).unwrap();
+    config_phase(&root, &lock, &changed, &Options::default()).unwrap();
+    assert_eq!(fake.log().len(), 4);
+    let report = run_phase(&root, &lock, &changed, &Options::default()).unwrap();
+    assert_eq!(fake.log()[4..], ["RestartUnit kubelet.service"]);
+    assert_eq!(report.changes.len(), 1);
+}
+
+#[test]
+fn row_98_a_config_phase_without_a_manager_opens_no_connection() {
+    let dir = machine();
+    let root = Root::open(dir.path()).unwrap();
+    let lock = Lock::take(&root, PATIENCE).unwrap();
+    assert!(config_phase(&root, &lock, &plan("1"), &Options::default()).unwrap().changed());
+    // Row 77: the run phase needs one and says so.
+    let problem = run_phase(&root, &lock, &plan("1"), &Options::default()).unwrap_err();
+    assert_eq!((problem.exit(), problem.page.code), (6, "TN06006"));
+}
+
+#[test]
+fn the_kubelet_is_not_started_when_containerd_does_not_come_up() {
+    let (dir, fake) = node();
+    fake.add("containerd.service", FakeUnit { job: "failed", ..FakeUnit::good() });
+    assert_eq!(both(dir.path(), &plan("1")).unwrap_err().exit(), 8);
+    assert!(!fake.log().contains(&"StartUnit kubelet.service".to_owned()));
+}
+
+#[test]
+fn programs_and_hooks_leave_their_traces_and_run_once() {
+    let dir = machine();
+    let count = dir.path().join("count");
+    let script = format!("echo x >> {}", count.display());
+    let shell = |script: &str| vec!["sh".to_owned(), "-c".to_owned(), script.to_owned()];
+    let program = Program {
+        argv: shell(&format!("{script}; echo ARRAY")),
+        timeout: Duration::from_secs(10),
+        unless_exists: Some("/etc/made".into()),
+        stamp: true,
+        stdout_to: Some("/.aws/mdadm.conf".into()),
+        ..Program::default()
+    };
+    let hook = Hook {
+        name: "mine".into(),
+        work: HookWork::Argv(shell(&script)),
+        timeout: Duration::from_secs(10),
+        on_failure: OnFailure::Abort,
+        run: HookRun::OncePerInstance,
+    };
+    let plan = plan_of(vec![
+        Step::config(Action::Hook { stage: HookStage::PreBootstrap, hook: hook.clone() }, "test"),
+        Step::config(Action::Hook { stage: HookStage::PostConfig, hook: hook.clone() }, "test"),
+        Step::run(Action::Program(program), "test"),
+    ]);
+    both(dir.path(), &plan).unwrap();
+    assert_eq!(fs::read_to_string(dir.path().join(".aws/mdadm.conf")).unwrap(), "ARRAY\n");
+    assert!(!both(dir.path(), &plan).unwrap().changed());
+    assert_eq!(fs::read_to_string(&count).unwrap(), "x\nx\n");
+    // A hook before everything else is stamped even though no plan exists yet.
+    let root = Root::open(dir.path()).unwrap();
+    let lock = Lock::take(&root, PATIENCE).unwrap();
+    let mut early = hook;
+    early.name = "early".into();
+    for changed in [true, false] {
+        let hooks = std::slice::from_ref(&early);
+        let report = pre_bootstrap(&root, &lock, hooks, "i-1", &Options::default()).unwrap();
+        assert_eq!(report.changed(), changed);
+    }
+    drop(lock);
+    assert!(both(dir.path(), &plan).is_ok());
+    assert_eq!(load_record(&root).unwrap().unwrap().hooks.len(), 2);
+}
+
+#[test]
+fn a_link_is_made_changed_and_removed_by_the_same_protocol() {
+    let dir = machine();
+    let at = dir.path().join("etc/wants/a.mount");
+    let link = |target: &str| {
+        let action = Action::Link { path: "/etc/wants/a.mount".into(), target: target.into() };
+        plan_of(vec![Step::config(action, "test")])
+    };
+    for target in ["../a.mount", "../b.mount"] {
+        assert!(run(dir.path(), &link(target)).unwrap().changed());
+        assert!(!run(dir.path(), &link(target)).unwrap().changed());
+        assert_eq!(fs::read_link(&at).unwrap(), Path::new(target));
+    }
+    run(dir.path(), &plan_of(vec![])).unwrap();
+    assert!(fs::symlink_metadata(&at).is_err());
+}

@@ -1,0 +1,162 @@
+//! Arguments that `init`, `plan` and `rehearse` share.
+
+use std::path::Path;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use tenon_core::codes;
+use tenon_core::config::AwsApi;
+use tenon_core::facts::Facts;
+use tenon_core::plan::diff::Unplanned;
+use tenon_core::problem::{Place, Problem};
+use tenon_host::gather::environment::Environment;
+use tenon_host::job::{Order, Prepared, Refusal};
+use tenon_host::root::Root;
+
+use super::Global;
+use crate::output::{self, Failure};
+
+/// Where the config comes from and how the facts are gathered.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct NodeArgs {
+    /// Source of configuration, in order: imds://user-data, file://PATH,
+    /// a path, a directory, or - for standard input
+    #[arg(short = 'c', long = "config-source", value_name = "SOURCE")]
+    pub config_source: Vec<String>,
+    /// Read and write the merged config and facts here
+    #[arg(long, value_name = "PATH")]
+    pub config_cache: Option<String>,
+    /// Limit which daemons are configured and started ("" for none)
+    #[arg(short = 'd', long = "daemon", value_name = "NAME")]
+    pub daemon: Vec<String>,
+    /// Longest wait for the metadata service
+    #[arg(long, value_name = "TIME", default_value = "120s", value_parser = duration)]
+    pub imds_timeout: Duration,
+    /// When EC2 and EKS may be asked; overrides spec.aws.api
+    #[arg(long, value_enum, value_name = "WHEN")]
+    pub aws_api: Option<AwsApiArg>,
+    /// Write the wider file modes that nodeadm writes
+    #[arg(long)]
+    pub file_mode_compat: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AwsApiArg {
+    Never,
+    #[value(name = "ifNeeded")]
+    IfNeeded,
+    Verify,
+}
+
+impl NodeArgs {
+    /// The order that these arguments give.
+    pub fn order(&self, global: &Global) -> Result<Order, Problem> {
+        let aws_api = self.aws_api.map(|when| match when {
+            AwsApiArg::Never => AwsApi::Never,
+            AwsApiArg::IfNeeded => AwsApi::IfNeeded,
+            AwsApiArg::Verify => AwsApi::Verify,
+        });
+        let daemons = self.daemon.iter().filter(|name| !name.is_empty()).cloned().collect();
+        Ok(Order {
+            sources: self.config_source.clone(),
+            facts: global.facts.as_deref().map(read_facts).transpose()?,
+            cache: self.config_cache.clone(),
+            environment: Environment::of_process(),
+            imds_timeout: self.imds_timeout,
+            aws_api,
+            api_attempts: None,
+            file_mode_compat: self.file_mode_compat,
+            daemons: (!self.daemon.is_empty()).then_some(daemons),
+        })
+    }
+}
+
+impl NodeArgs {
+    /// A plan of some daemons only must leave the files of the others alone.
+    pub fn unplanned(&self) -> Unplanned {
+        match self.daemon.is_empty() {
+            true => Unplanned::Remove,
+            false => Unplanned::Keep,
+        }
+    }
+}
+
+/// Opens `--root`.
+pub fn open_root(global: &Global) -> Result<Root, Problem> {
+    Root::open(&global.root).map_err(|error| {
+        let what = format!("opening the root {}", global.root.display());
+        Problem::new(&codes::host::FILE_READ, what)
+            .cause(error)
+            .fix("name a directory that exists with --root")
+    })
+}
+
+/// Reads the facts of a machine from a file.
+pub fn read_facts(path: &Path) -> Result<Facts, Problem> {
+    let bytes = std::fs::read(path).map_err(|error| {
+        Problem::new(&codes::host::FILE_READ, format!("reading {}", path.display())).cause(error)
+    })?;
+    serde_json::from_slice(&bytes).map_err(|error| {
+        let place = Place {
+            source: path.display().to_string(),
+            line: u32::try_from(error.line()).unwrap_or(u32::MAX),
+            column: u32::try_from(error.column()).unwrap_or(u32::MAX),
+            ..Place::default()
+        };
+        Problem::new(&codes::facts::FACTS_FILE, "the facts file does not hold facts")
+            .at(place)
+            .cause(error)
+    })
+}
+
+/// Tells what was found but does not stop the run.
+pub fn tell_warnings(prepared: &Prepared) {
+    for note in &prepared.loaded.notes {
+        tracing::info!("{note}");
+    }
+    output::tell_findings(&prepared.loaded.findings, true);
+    output::tell_findings(&prepared.plan.findings, true);
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Problem(problem) => Failure::Problem(problem),
+            Refusal::Findings { findings, lenient } => Failure::Findings { findings, lenient },
+        }
+    }
+}
+
+/// Reads `90`, `90s`, `500ms` or `2m`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().map_err(|_| "a time such as 90s, 500ms or 2m".to_owned())?;
+    match unit {
+        "" | "s" => Ok(Duration::from_secs(number)),
+        "ms" => Ok(Duration::from_millis(number)),
+        "m" => Ok(Duration::from_secs(number.saturating_mul(60))),
+        _ => Err("a time such as 90s, 500ms or 2m".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        for (text, expected) in [
+            ("90", Some(Duration::from_secs(90))),
+            ("90s", Some(Duration::from_secs(90))),
+            ("500ms", Some(Duration::from_millis(500))),
+            ("2m", Some(Duration::from_secs(120))),
+            ("2h", None),
+            ("", None),
+            ("s", None),
+            ("99999999999999999999s", None),
+        ] {
+            assert_eq!(duration(text).ok(), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! `tenon schema`: the JSON Schemas of machine-readable answers.
+
+use clap::ValueEnum;
+use tenon_core::max_pods;
+
+use crate::output::{self, Outcome};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Whose answer
+    answer: Answer,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Answer {
+    MaxPods,
+}
+
+pub fn run(args: &Args) -> Outcome {
+    match args.answer {
+        Answer::MaxPods => output::answer(max_pods::SCHEMA),
+    }
+}

@@ -1,0 +1,3 @@
+//! Benchmarks: ratios in one run, never asserted as times.
+
+pub mod measure;
