@@ -29,7 +29,7 @@ const KUBELET_LABELS: [&str; 11] = [
 ];
 
 /// Kubelet fields that the join itself sets.
-const OWNED_FIELDS: [&str; 7] = [
+pub const OWNED_FIELDS: [&str; 7] = [
     "kind",
     "apiVersion",
     "address",

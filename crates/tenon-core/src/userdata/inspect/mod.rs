@@ -11,6 +11,7 @@
 
 pub mod certificate;
 mod cloud_config;
+pub mod convert;
 mod document;
 pub mod extract;
 mod here;

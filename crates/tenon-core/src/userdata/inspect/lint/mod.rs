@@ -22,6 +22,7 @@ use crate::codes::Page;
 use crate::problem::{Place, Problem};
 use crate::userdata::{Cluster, Family, Kind, Mode};
 
+pub(super) use kubelet::insert;
 pub use sarif::sarif;
 
 /// What the user data is for.

@@ -43,6 +43,7 @@ impl Walk<'_> {
                 mode: node.mode.clone(),
                 bytes: node.bytes.clone(),
                 from: from.clone(),
+                in_script: node.name.starts_with("line "),
             });
             self.file(path, node, &from);
         }

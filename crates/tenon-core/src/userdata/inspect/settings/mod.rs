@@ -34,6 +34,8 @@ pub struct Settings {
     pub signals: Vec<Signal>,
     /// What joins the node: the program's name and its part.
     pub join: Option<(String, String)>,
+    /// Number of the last value that was set.
+    last: usize,
 }
 
 /// A value and where it came from.
@@ -45,6 +47,8 @@ pub struct Setting {
     pub overrode: Vec<String>,
     /// How often it was set, equal values included.
     pub times: usize,
+    /// Its place among all settings, in the order in which they took effect.
+    pub order: usize,
 }
 
 /// Something that runs before or after the node joins.
@@ -61,6 +65,8 @@ pub struct File {
     pub mode: Option<String>,
     pub bytes: Vec<u8>,
     pub from: String,
+    /// A script carries it; it goes where the script goes.
+    pub in_script: bool,
 }
 
 /// A report to a stack that waits for it.
@@ -113,7 +119,9 @@ impl Settings {
     pub(super) fn set(&mut self, key: Key, value: Value, from: &str) {
         self.run_time.remove(&key);
         let before = self.values.remove(&key);
-        let mut setting = Setting { value, from: from.to_owned(), overrode: Vec::new(), times: 1 };
+        self.last += 1;
+        let (from, order) = (from.to_owned(), self.last);
+        let mut setting = Setting { value, from, overrode: Vec::new(), times: 1, order };
         if let Some(before) = before {
             setting.overrode = before.overrode;
             setting.times += before.times;
