@@ -21,6 +21,9 @@ pub enum Format {
     Csv,
     /// `type count` lines, for a node without Tenon.
     Map,
+    /// For code hosts; only where a command finds faults in files.
+    #[value(skip)]
+    Sarif,
 }
 
 impl Format {
@@ -30,6 +33,14 @@ impl Format {
             "text" => Ok(Format::Text),
             "json" => Ok(Format::Json),
             _ => Err("the formats are text and json".to_owned()),
+        }
+    }
+
+    /// The formats of findings.
+    pub fn findings(text: &str) -> Result<Format, String> {
+        match text {
+            "sarif" => Ok(Format::Sarif),
+            _ => Format::text_or_json(text).map_err(|more| format!("{more}, or sarif")),
         }
     }
 }

@@ -17,6 +17,14 @@ mod schema;
 mod sources;
 mod status;
 mod undo;
+mod userdata;
+mod userdata_convert;
+mod userdata_decode;
+mod userdata_inspect;
+mod userdata_lint;
+mod userdata_merge;
+mod userdata_read;
+mod userdata_source;
 mod why;
 
 use std::ffi::OsString;
@@ -99,6 +107,9 @@ enum Command {
     Status(status::Args),
     /// Go back to the files of the previous generation
     Undo(undo::Args),
+    /// What an instance is given at launch: read, convert, merge, check
+    #[command(subcommand)]
+    Userdata(userdata::Command),
     /// Write the manual pages into a directory
     Man(completions::ManArgs),
 }
@@ -120,6 +131,7 @@ impl Command {
             Command::Completions(args) => completions::run(&args),
             Command::Status(args) => status::run(&args, global),
             Command::Undo(args) => undo::run(&args, global),
+            Command::Userdata(command) => userdata::run(&command, global),
             Command::Man(args) => completions::man(&args, global),
         }
     }
