@@ -300,8 +300,33 @@ fn mutated() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
+#[test]
+fn units_give_the_flags_that_are_literal() {
+    let text = "#cloud-config\nwrite_files:\n- path: /etc/systemd/system/kubelet.service.d/10-x.conf\n  content: |\n    \
+        [Service]\n    ExecStart=\n    ExecStart=/usr/bin/kubelet \\\n      --node-ip=${NODE_IP} --max-pods=9 --v=2\n";
+    assert_eq!(lines(&settings(text)), ["kubelet.flags.v=\"2\"", "maxPods=9"]);
+}
+
+/// Runs everything that reads over the bytes.
 fn everything(bytes: Vec<u8>) {
+    for (family, ours) in [
+        (Family::AmazonLinux2023, AL2023),
+        (Family::Bottlerocket { fips: false }, BOTTLEROCKET),
+        (Family::Windows { year: 2022, full: false }, WINDOWS),
+        (Family::Flatcar, IGNITION),
+    ] {
+        let options = merge::Options { family, ..merge::Options::default() };
+        let _ = merge::merge(&bytes, ours.as_bytes(), &options);
+    }
     let Ok(node) = read("test:", bytes, &Options::default()) else { return };
+    for family in Family::examples() {
+        for finding in lint::lint(&node, &lint::Target { family, ..lint::Target::default() }) {
+            finding.problem.render("error");
+        }
+        let (kind, mode) = (render_room::Kind::SelfManaged, family.default_mode());
+        let target = convert::Target { family, kind, mode };
+        let _ = convert::convert(&node, target, &samples::cluster());
+    }
     let report = report(&node);
     let _ = (report.to_text(false), report.to_json(false));
     for piece in extract::pieces(&node) {
@@ -310,7 +335,7 @@ fn everything(bytes: Vec<u8>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
     fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..2048)) {

@@ -15,13 +15,16 @@ use crate::userdata::quote::shell;
 use crate::userdata::{Cluster, Family, Group, IpFamily, Mode};
 
 /// Paths that Tenon and eksctl write themselves; the target's own files stand for them.
-const GENERATED: [&str; 6] = [
+const GENERATED: [&str; 9] = [
     "/etc/eksctl/",
     "/etc/tenon/",
     "/opt/tenon/",
     "/var/lib/cloud/scripts/eksctl/",
     "/var/lib/cloud/scripts/tenon/",
-    "/etc/systemd/system/",
+    "/etc/systemd/system/tenon-",
+    "/etc/systemd/system/kubelet.service.d/10-tenon",
+    "/etc/systemd/system/kubelet.service.d/10-eksclt",
+    "/etc/systemd/system/kubelet.service.d/90-tenon",
 ];
 
 /// Options of the old bootstrap program that say nothing any more.
@@ -94,7 +97,9 @@ impl Draft {
     fn setting(&mut self, name: &Key, setting: &Setting, target: Target) -> (Fate, &'static str) {
         let names: Vec<&str> = name.iter().map(String::as_str).collect();
         let value = &setting.value;
+        let generated = is_generated(&setting.from);
         match &names[..] {
+            ["kubelet", "flags", _] if generated => (Fate::Mapped, "the join sets it"),
             ["cluster", field] => self.cluster_field(field, value),
             ["region"] => {
                 self.cluster.region = text(value);
@@ -305,9 +310,7 @@ impl Draft {
 
     /// Files of the user's: as files where the target takes them, else written by a script.
     fn files(&mut self, files: &[File], target: Target) {
-        let own = |file: &&File| {
-            !file.in_script && !GENERATED.iter().any(|path| file.path.starts_with(path))
-        };
+        let own = |file: &&File| !file.in_script && !is_generated(&file.path);
         for file in files.iter().filter(own) {
             let entry = key(&["files", &file.path]);
             let (fate, reason) = self.file(file, target);
@@ -342,6 +345,11 @@ impl Draft {
             self.entries.push((key(&["signal", &signal.by]), Fate::NeedsReview, reason));
         }
     }
+}
+
+fn is_generated(path: &str) -> bool {
+    GENERATED.iter().any(|known| path.starts_with(known))
+        || path == "/etc/systemd/system/kubelet.service"
 }
 
 /// A script that writes a file; the content is data, not text of the script.

@@ -16,14 +16,14 @@ const LOSSES: &[Loss] = &[
     ("overrideBootstrapCommand", &["containerd"], |group| group.override_command = None),
     ("instanceStore", &["instanceStore"], |group| group.instance_store = None),
     ("maxPodsPerNode", &["maxPods"], |group| group.max_pods = None),
-    ("maxPodsPolicy min", &["maxPodsCeiling"], |group| {
+    ("maxPodsPolicy", &["maxPodsCeiling"], |group| {
         group.max_pods_policy = MaxPodsPolicy::Fixed;
         group.max_pods = None;
     }),
     ("maxPodsExpression", &["maxPodsExpression"], |group| group.max_pods_expression = None),
     ("clusterDNS", &["clusterDns"], |group| group.cluster_dns = None),
     ("kubeletExtraConfig", &["kubelet", "config"], |group| group.kubelet_config.clear()),
-    ("kubelet flags", &["kubelet", "flags"], |group| group.kubelet_flags.clear()),
+    ("kubelet", &["kubelet", "flags"], |group| group.kubelet_flags.clear()),
     ("containerdConfig", &["containerd", "config"], |group| group.containerd_config = None),
     ("featureGates", &["featureGates"], |group| group.feature_gates.clear()),
     ("environment", &["environment"], |group| group.environment.clear()),
@@ -52,10 +52,7 @@ fn take_field(draft: &mut Draft, path: &str, reason: &str) -> bool {
         return draft.group.kubelet_config.remove(field).is_some();
     }
     let field = path.split('[').next().unwrap_or(path);
-    if field == "kubernetesNetworkConfig.ipFamily IPv6" || field == "local cluster on Outposts" {
-        // The cluster is what it is: the family cannot be its node.
-        return false;
-    }
+    // Not in the table is what the cluster is: a family without it cannot be its node.
     let Some((_, names, clear)) = LOSSES.iter().find(|(name, ..)| *name == field) else {
         return false;
     };

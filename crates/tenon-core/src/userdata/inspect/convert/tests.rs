@@ -91,6 +91,14 @@ fn bottlerocket_loses_scripts_and_what_it_has_no_setting_for() {
 }
 
 #[test]
+fn flags_are_lost_where_there_are_only_settings() {
+    let text = AL2023
+        .replace("    - --node-labels=tier=back", "    - --node-labels=tier=back\n    - --v=2");
+    let converted = convert(&real(&text), to("Bottlerocket"), &facts()).unwrap();
+    assert!(fates(&converted, Fate::Lost).contains(&"kubelet.flags.v"), "{:#?}", converted.account);
+}
+
+#[test]
 fn linux_scripts_do_not_run_on_windows_nor_the_other_way_round() {
     let windows = convert(&real(AL2), to("WindowsServer2022CoreContainer"), &facts()).unwrap();
     assert_eq!(fates(&windows, Fate::Lost).len(), 2);

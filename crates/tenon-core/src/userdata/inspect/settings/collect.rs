@@ -84,6 +84,7 @@ impl Walk<'_> {
                     self.set(from).variable(&name, &value);
                 }
             }
+            Kind::Unit => self.unit(&node.text(), from),
             Kind::Json | Kind::Yaml if KUBELET_JSON.contains(&path) => {
                 if let Some(Value::Object(config)) = &node.document {
                     self.set(from).kubelet_config(config);
@@ -96,6 +97,18 @@ impl Walk<'_> {
                 self.set(from).set(authority, text.into());
             }
             _ => {}
+        }
+    }
+
+    /// Flags of the kubelet's command line; words with a variable in them are not known here.
+    fn unit(&mut self, text: &str, from: &str) {
+        let joined = text.replace("\\\n", " ");
+        for line in joined.lines().filter_map(|line| line.trim().strip_prefix("ExecStart=")) {
+            let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            if words.first().is_some_and(|program| program.ends_with("/kubelet")) {
+                let known = words.into_iter().skip(1).filter(|word| !word.contains('$'));
+                self.set(from).flags(&known.collect::<Vec<_>>());
+            }
         }
     }
 

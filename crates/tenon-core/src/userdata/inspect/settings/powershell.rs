@@ -82,6 +82,7 @@ impl Lexer {
                 '"' => self.double_quotes(),
                 '`' => self.backquote(),
                 '$' => self.variable(),
+                '@' if self.is_here_string() => self.here_string(),
                 c if c.is_whitespace() => {
                     self.next();
                     self.end_token();
@@ -166,6 +167,30 @@ impl Lexer {
                     self.push(c, c.into());
                 }
             }
+        }
+        self.parsed.open.get_or_insert(line);
+    }
+
+    /// True at `@'` or `@"` with nothing after it on the line.
+    fn is_here_string(&self) -> bool {
+        let quote = self.chars.get(self.at + 1).is_some_and(|c| ['\'', '"'].contains(c));
+        let rest = self.chars.iter().skip(self.at + 2);
+        quote && rest.take_while(|c| **c != '\n').all(|c| c.is_whitespace())
+    }
+
+    /// Text of several lines, up to a line that starts with the quote and `@`.
+    fn here_string(&mut self) {
+        let line = self.line;
+        self.next();
+        let Some(quote) = self.next() else { return };
+        self.token().value = None;
+        let mut at_start = false;
+        while let Some(c) = self.next() {
+            if at_start && c == quote && self.peek() == Some('@') {
+                self.next();
+                return;
+            }
+            at_start = c == '\n';
         }
         self.parsed.open.get_or_insert(line);
     }
@@ -315,6 +340,9 @@ mod tests {
             ("a\nb \"c\nd", Some(2)),
             ("a 'b''' \"c`\"\"", None),
             ("# it's", None),
+            ("$x = @'\nit's \"\n'@\nb", None),
+            ("$x = @\"\nit's\n\"@ + 'c'", None),
+            ("a\n@'\nopen", Some(2)),
         ] {
             assert_eq!(parse(text).open, open, "{text}");
         }
