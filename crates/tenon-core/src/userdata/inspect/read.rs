@@ -11,7 +11,7 @@ use super::{cloud_config, document, here, ignition, recognise, template, windows
 use crate::codes::decode::{
     BAD_GZIP, BAD_SYNTAX, GZIP_LIMIT, LAYER_LIMIT, MIME_LIMIT, TOO_LARGE_DOCUMENT, TOO_LARGE_SOURCE,
 };
-use crate::decode::{self, BASE64_LAYERS, Budget, GZIP_LAYERS, MIME_DEPTH};
+use crate::decode::{self, BASE64_LAYERS, Budget, GZIP_LAYERS, LAYER_BYTES, MIME_DEPTH};
 use crate::problem::{Place, Problem};
 
 /// Bytes of a source: Terraform states and plans are larger than any user data.
@@ -200,6 +200,13 @@ impl Reader<'_> {
             Ok(text) => text,
             Err(problem) => return Ok(opaque(node, problem)),
         };
+        // Only templates may be larger than what one layer gives; they are JSON or YAML.
+        let template = text.trim_start().starts_with('{');
+        if text.len() > LAYER_BYTES && !template {
+            let what = format!("the text has {} bytes, more than 1 MiB", text.len());
+            let problem = Problem::new(&TOO_LARGE_DOCUMENT, what).at(node.place.clone());
+            return Ok(opaque(node, problem));
+        }
         if node.kind == Kind::Command {
             return here::open(self, node, &text, depth);
         }

@@ -108,18 +108,21 @@ pub(super) fn find(text: &str) -> Vec<(Secret, usize, usize)> {
 }
 
 fn private_keys(text: &str) -> Vec<(Secret, usize, usize)> {
-    let starts = text.match_indices("-----BEGIN ");
-    let keys = starts.filter_map(|(start, _)| {
-        let line = text[start..].lines().next()?;
-        line.contains("PRIVATE KEY").then(|| {
-            let end = text[start..].find("-----END ").map_or(text.len(), |end| {
-                let tail = &text[start + end..];
-                start + end + tail.lines().next().map_or(0, str::len)
-            });
-            (Secret::PrivateKey, start, end)
-        })
-    });
-    keys.collect()
+    let mut found = Vec::new();
+    let mut last = 0;
+    for (start, _) in text.match_indices("-----BEGIN ") {
+        let line = text[start..].lines().next().unwrap_or_default();
+        // A start inside a block that has no end is hidden with it.
+        if start < last || !line.contains("PRIVATE KEY") {
+            continue;
+        }
+        last = text[start..].find("-----END ").map_or(text.len(), |end| {
+            let tail = text[start + end..].lines().next().unwrap_or_default();
+            start + end + tail.len()
+        });
+        found.push((Secret::PrivateKey, start, last));
+    }
+    found
 }
 
 /// A secret that is one word, or inside one.

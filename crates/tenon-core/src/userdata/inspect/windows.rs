@@ -1,5 +1,7 @@
 //! What EC2Launch reads: PowerShell and batch blocks between tags, and tasks.
 
+use std::ops::Range;
+
 use serde_json::Value;
 
 use super::node::{Kind, Node};
@@ -9,6 +11,8 @@ use super::node::{Kind, Node};
 pub(super) struct Block<'a> {
     pub(super) kind: Kind,
     pub(super) body: &'a str,
+    /// Where the block stands in the text, tags included.
+    pub(super) range: Range<usize>,
     /// Line of the opening tag, from 1.
     pub(super) line: u32,
     /// False when the closing tag is missing.
@@ -21,27 +25,33 @@ const TAGS: [(&str, Kind); 2] = [("powershell", Kind::PowerShell), ("script", Ki
 pub(super) fn blocks(text: &str) -> Vec<Block<'_>> {
     let lower = text.to_ascii_lowercase();
     let mut found = Vec::new();
-    let mut from = 0;
+    let (mut from, mut line) = (0, 1);
     while let Some((start, tag, kind)) = next_tag(&lower, from) {
         let body = start + tag.len() + 2;
         let close = format!("</{tag}>");
         let end = lower[body..].find(&close).map(|end| body + end);
-        let line = 1 + text[..start].matches('\n').count();
+        let after = end.map_or(text.len(), |end| end + close.len());
+        line += text[from..start].matches('\n').count();
         found.push(Block {
             kind,
             body: &text[body..end.unwrap_or(text.len())],
+            range: start..after,
             line: u32::try_from(line).unwrap_or(u32::MAX),
             closed: end.is_some(),
         });
-        from = end.map_or(text.len(), |end| end + close.len());
+        line += text[start..after].matches('\n').count();
+        from = after;
     }
     found
 }
 
 fn next_tag(lower: &str, from: usize) -> Option<(usize, &'static str, Kind)> {
-    let position = |tag: &str| lower[from..].find(&format!("<{tag}>")).map(|at| at + from);
-    let found = TAGS.iter().filter_map(|(tag, kind)| Some((position(tag)?, *tag, *kind)));
-    found.min_by_key(|(at, ..)| *at)
+    lower[from..].match_indices('<').find_map(|(at, _)| {
+        let rest = &lower[from + at + 1..];
+        let named = |tag: &str| rest.strip_prefix(tag).is_some_and(|rest| rest.starts_with('>'));
+        let (tag, kind) = TAGS.iter().find(|(tag, _)| named(tag))?;
+        Some((from + at, *tag, *kind))
+    })
 }
 
 /// Opens a text with tags: each block becomes a child.

@@ -1,6 +1,6 @@
 //! Settings into a group and a cluster.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -41,6 +41,8 @@ pub(super) struct Draft {
     pub(super) cluster: Cluster,
     pub(super) group: Group,
     entries: Vec<(Key, Fate, String)>,
+    /// The `spec` of a NodeConfig with what a group has no field for.
+    left_over: Map<String, Value>,
 }
 
 impl Draft {
@@ -51,7 +53,8 @@ impl Draft {
             kind: target.kind,
             ..Group::default()
         };
-        let mut draft = Draft { cluster: facts.clone(), group, entries: Vec::new() };
+        let cluster = facts.clone();
+        let mut draft = Draft { cluster, group, entries: Vec::new(), left_over: Map::new() };
         let mut ordered: Vec<_> = settings.values.iter().collect();
         ordered.sort_by_key(|(_, setting)| setting.order);
         for (name, setting) in ordered {
@@ -62,6 +65,7 @@ impl Draft {
             let reason = "a script decides it when it runs".to_owned();
             draft.entries.push((name.clone(), Fate::NeedsReview, reason));
         }
+        draft.write_left_over();
         draft.commands(settings, target);
         draft.files(&settings.files, target);
         draft.signals(settings);
@@ -263,18 +267,17 @@ impl Draft {
         if !reads || key.len() < 2 {
             return (Fate::Lost, "the target has no place for it");
         }
-        let before = self.group.override_command.take().unwrap_or_default();
-        let mut document = super::super::document::parse(&before)
-            .ok()
-            .and_then(|documents| documents.into_iter().next()?.as_object().cloned())
-            .unwrap_or_default();
-        document.insert("apiVersion".into(), "node.eks.aws/v1alpha1".into());
-        document.insert("kind".into(), "NodeConfig".into());
-        let path: Vec<String> =
-            std::iter::once("spec".to_owned()).chain(key.iter().cloned()).collect();
-        insert(&mut document, &path, value.clone());
-        self.group.override_command = Some(crate::yaml::emit(&Value::Object(document)));
+        insert(&mut self.left_over, key, value.clone());
         (Fate::Carried, "in a NodeConfig of its own")
+    }
+
+    fn write_left_over(&mut self) {
+        if !self.left_over.is_empty() {
+            let document = json!({
+                "apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": self.left_over,
+            });
+            self.group.override_command = Some(crate::yaml::emit(&document));
+        }
     }
 
     fn commands(&mut self, settings: &Settings, target: Target) {

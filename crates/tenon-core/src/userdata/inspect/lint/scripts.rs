@@ -38,9 +38,13 @@ fn line_of(text: &str, offset: usize) -> u32 {
     u32::try_from(lines + 1).unwrap_or(u32::MAX)
 }
 
+/// Reports the first secret of each kind: one is reason enough to look.
 fn secrets(case: &mut Case<'_>, node: &Node, trail: &str) {
     let text = node.text();
-    for (secret, start, _) in redact::find(&text) {
+    let mut found = redact::find(&text);
+    found.sort_unstable();
+    found.dedup_by_key(|(secret, ..)| *secret);
+    for (secret, start, _) in found {
         let what = format!("the text holds what looks like {}", secret.name());
         case.warn(&U014, what, at(node, trail, line_of(&text, start)));
     }

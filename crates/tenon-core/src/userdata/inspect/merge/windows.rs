@@ -50,13 +50,12 @@ fn split_tags(node: &Node) -> Result<Split, Problem> {
         .filter(|block| block.kind == Kind::PowerShell)
         .map(|block| block.body.trim_matches(['\r', '\n']))
         .collect();
-    let mut outside = text.clone();
+    let mut outside = String::new();
+    let mut from = 0;
     for block in found.iter().filter(|block| block.kind == Kind::PowerShell) {
-        let start = outside.to_ascii_lowercase().find("<powershell>");
-        let length = "<powershell></powershell>".len() + block.body.len();
-        if let Some(start) = start {
-            outside.replace_range(start..start + length, "");
-        }
+        outside.push_str(&text[from..block.range.start]);
+        from = block.range.end;
     }
+    outside.push_str(&text[from..]);
     Ok(Split { body: bodies.join("\n"), outside: outside.trim().to_owned() })
 }
