@@ -82,6 +82,13 @@ impl Reader<'_> {
         Err(Problem::new(&LAYER_LIMIT, what).at(node.place.clone()))
     }
 
+    /// Counts children that were not filled one by one.
+    fn counted(&mut self, node: Node) -> Filled {
+        self.nodes += node.children.len();
+        self.count(&node, 0)?;
+        Ok(node)
+    }
+
     fn layer(
         &mut self,
         mut node: Node,
@@ -229,7 +236,7 @@ impl Reader<'_> {
             Kind::CloudConfig => cloud_config::open(self, node, text, depth),
             Kind::CloudConfigArchive => cloud_config::open_archive(self, node, text, depth),
             Kind::Jinja => self.jinja(node, text, depth),
-            Kind::PowerShell | Kind::Batch => Ok(windows::open(node, text)),
+            Kind::PowerShell | Kind::Batch => self.counted(windows::open(node, text)),
             Kind::NodeConfig | Kind::TenonConfig => self.document(node, text, depth),
             Kind::Script | Kind::Boothook => here::open(self, node, text, depth),
             _ => Ok(node),
@@ -312,7 +319,7 @@ impl Reader<'_> {
             Kind::Ignition => ignition::open(self, node, depth),
             Kind::CloudFormation => template::open(self, node, depth),
             Kind::LaunchTemplate | Kind::Terraform => template::open_embedded(self, node, depth),
-            Kind::LaunchTasks => Ok(windows::open_tasks(node)),
+            Kind::LaunchTasks => self.counted(windows::open_tasks(node)),
             _ => Ok(node),
         }
     }

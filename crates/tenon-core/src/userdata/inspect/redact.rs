@@ -18,13 +18,22 @@ const HARMLESS: [&str; 5] = [
     "authenticationTokenWebhook",
 ];
 
+/// Rooms whose names are free, so that a key may stand under any name with `key` in it.
+const FREE_FORM: [&str; 3] = ["kubelet", "bootstrap", "bottlerocket"];
+
+fn has_key(name: &str) -> bool {
+    name.to_ascii_lowercase().contains("key")
+}
+
 /// A value as it may be shown under its key.
 pub fn value(key: &Key, value: &Value, show_secrets: bool) -> Value {
     if show_secrets {
         return value.clone();
     }
-    let secret = key.first().is_some_and(|room| room == "environment")
-        || key.iter().any(|name| is_secret_name(name));
+    let room = key.first().map_or("", String::as_str);
+    let secret = room == "environment"
+        || key.iter().any(|name| is_secret_name(name))
+        || FREE_FORM.contains(&room) && key.iter().any(|name| has_key(name));
     match value {
         Value::String(_) | Value::Number(_) if secret => HIDDEN.into(),
         Value::String(text) => line(text, false).into(),
@@ -272,6 +281,8 @@ mod tests {
         assert_eq!(hidden(&["environment", "default", "HTTP_PROXY"], json!("x")), json!("***"));
         assert_eq!(hidden(&["kubelet", "flags", "bootstrap-token"], json!("x")), json!("***"));
         assert_eq!(hidden(&["cluster", "name"], json!("x")), json!("x"));
+        assert_eq!(hidden(&["labels", "monkey"], json!("x")), json!("x"));
+        assert_eq!(hidden(&["bottlerocket", "pki", "signing-key"], json!("x")), json!("***"));
         assert_eq!(
             hidden(&["kubelet", "config", "a"], json!(["https://u:p@h"])),
             json!(["https://***@h"])

@@ -112,7 +112,7 @@ fn settings_text(settings: &Settings, show_secrets: bool) -> String {
 
 fn command_rows(name: &str, commands: &[Command], show: bool) -> Vec<(String, String, String)> {
     let row = |command: &Command| {
-        let first = redact::line(command.first_line(), show);
+        let first = command.shown_line(show);
         let text = format!("{first} ({} bytes)", command.text.len());
         (name.to_owned(), text, command.from.clone())
     };

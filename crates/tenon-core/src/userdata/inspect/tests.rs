@@ -221,6 +221,17 @@ fn reports_show_no_secret() {
 }
 
 #[test]
+fn long_commands_are_cut_after_their_secrets_are_hidden() {
+    let token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ4eHh4eHh4eHh4In0.c2lnbmF0dXJl";
+    let text = format!("#!/bin/sh\necho {} {token}\n", "x".repeat(90));
+    let settings = settings(&text);
+    let line = settings.pre[0].shown_line(false);
+    assert!(line.ends_with("***") && line.chars().count() <= 121, "{line}");
+    let long = settings::Command { from: String::new(), text: "y".repeat(500) };
+    assert_eq!(long.shown_line(false).chars().count(), 121);
+}
+
+#[test]
 fn pieces_are_the_innermost_parts() {
     let blob = STANDARD.encode(gzip(EKSCTL_AL2.as_bytes()));
     let paths: Vec<_> = extract::pieces(&tree(blob)).into_iter().map(|piece| piece.path).collect();

@@ -9,6 +9,8 @@ use crate::config::grammar::decode_ca;
 use crate::problem::Place;
 use crate::userdata::{Family, Kind as Owner, Mode};
 
+const LATER_CONFIGS: &str = "/etc/eks/nodeadm.d/";
+
 const BOOTSTRAP: &str = "/etc/eks/bootstrap.sh";
 
 /// What each family must be told to join.
@@ -37,6 +39,7 @@ pub(super) fn check(case: &mut Case<'_>) {
     authority(case);
     wrong_program(case);
     set_twice(case);
+    written_later(case);
     pod_limit(case);
     support(case);
 }
@@ -170,6 +173,17 @@ fn set_twice(case: &mut Case<'_>) {
             continue;
         };
         case.warn(&U008, what, Place { path: shown(name), ..case.place() });
+    }
+}
+
+/// Newer images read NodeConfigs from this directory when scripts have ended.
+fn written_later(case: &mut Case<'_>) {
+    for (trail, node) in case.nodes.clone() {
+        let script = matches!(node.kind, Kind::Script | Kind::Boothook | Kind::Command);
+        if script && node.text().contains(LATER_CONFIGS) {
+            let what = format!("the script writes to {LATER_CONFIGS}, which applies after these");
+            case.note(&U008, what, at(node, &trail, 0));
+        }
     }
 }
 

@@ -77,6 +77,12 @@ fn each_rule_finds_its_fault_and_spares_the_right_way() {
             config("  kubelet: {flags: [--v=2]}"),
         ),
         (
+            "U008 note",
+            "AmazonLinux2023",
+            script("cp a /etc/eks/nodeadm.d/a.yaml"),
+            script("cp a /etc/eks/other/a.yaml"),
+        ),
+        (
             "U009 error",
             "AmazonLinux2023",
             config("  cluster: {endpoint: x}"),

@@ -42,7 +42,7 @@ impl Walk<'_> {
                 path: path.clone(),
                 mode: node.mode.clone(),
                 bytes: node.bytes.clone(),
-                from: from.clone(),
+                from: trail.to_owned(),
                 in_script: node.name.starts_with("line "),
             });
             self.file(path, node, &from);

@@ -15,6 +15,9 @@ use serde_json::{Value, json};
 use super::redact;
 pub use collect::collect;
 
+/// Characters of a command that are shown.
+const LONGEST_LINE: usize = 120;
+
 /// The names on the way to a value: `["cluster", "name"]`, `["labels", "team.io/name"]`.
 pub type Key = Vec<String>;
 
@@ -172,7 +175,7 @@ impl Settings {
 
 fn commands_json(commands: &[Command], show_secrets: bool) -> Vec<Value> {
     let command = |command: &Command| {
-        let first = redact::line(command.first_line(), show_secrets);
+        let first = command.shown_line(show_secrets);
         json!({"from": command.from, "firstLine": first, "bytes": command.text.len()})
     };
     commands.iter().map(command).collect()
@@ -184,6 +187,13 @@ impl Command {
         let mut lines = self.text.lines().map(str::trim);
         let says = |line: &&str| !line.is_empty() && !line.starts_with('#');
         lines.find(says).unwrap_or_default()
+    }
+
+    /// The same as it may be shown: secrets hidden first, then cut where it gets long.
+    pub fn shown_line(&self, show_secrets: bool) -> String {
+        let line = redact::line(self.first_line(), show_secrets);
+        let cut: String = line.chars().take(LONGEST_LINE).collect();
+        if cut.len() < line.len() { format!("{cut}…") } else { cut }
     }
 }
 
