@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
 use serde_json::json;
 use tenon_core::codes;
 use tenon_core::problem::Problem;
@@ -13,7 +13,7 @@ use tenon_core::userdata::input::eksctl;
 use tenon_core::userdata::{Group, Rendered, cloudformation, render};
 
 use super::userdata_input::{Described, InputArgs, findings};
-use crate::output::{self, Failure, Outcome};
+use crate::output::{self, Failure, Format, Outcome};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -27,26 +27,13 @@ pub enum Command {
 pub struct RenderArgs {
     #[command(flatten)]
     input: InputArgs,
-    /// How to print the user data
-    #[arg(long, value_enum, value_name = "FORM", default_value = "raw")]
-    output: Form,
+    /// raw, base64, json (flat strings, for Terraform), launch-template-data or
+    /// files (the node's file tree, below --out-dir)
+    #[arg(long, value_name = "FORM", default_value = "raw", value_parser = Format::user_data)]
+    output: Format,
     /// Write one file for each group, or the node's files with --output files
     #[arg(long, value_name = "DIR")]
     out_dir: Option<PathBuf>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Form {
-    /// The document before base64, gzip if applied
-    Raw,
-    /// One line of base64
-    Base64,
-    /// One flat object of strings, for Terraform
-    Json,
-    /// LaunchTemplateData alone
-    LaunchTemplateData,
-    /// The file tree as the node would have it, below --out-dir
-    Files,
 }
 
 pub fn run(command: &Command) -> Outcome {
@@ -58,7 +45,7 @@ pub fn run(command: &Command) -> Outcome {
 fn run_render(args: &RenderArgs) -> Outcome {
     let described = args.input.read()?;
     described.notes.iter().for_each(|note| output::tell(&format!("note: {note}\n")));
-    let all = args.out_dir.is_some() && args.output != Form::Files && args.input.group.is_none();
+    let all = args.out_dir.is_some() && args.output != Format::Files && args.input.group.is_none();
     if !all {
         let group = eksctl::select(&described.groups, args.input.group.as_deref())?;
         let rendered = one(&described, group)?;
@@ -104,14 +91,14 @@ fn story(rendered: &Rendered) {
 
 fn answer(args: &RenderArgs, described: &Described, group: &Group, rendered: &Rendered) -> Outcome {
     let bytes = match args.output {
-        Form::Raw => rendered.bytes.clone(),
-        Form::Base64 => base64_line(args, rendered),
-        Form::Json => format!("{:#}\n", flat(group, rendered)).into_bytes(),
-        Form::LaunchTemplateData => {
+        Format::Base64 => base64_line(args, rendered),
+        Format::Json => format!("{:#}\n", flat(group, rendered)).into_bytes(),
+        Format::LaunchTemplateData => {
             let data = cloudformation::launch_template_data(&described.cluster, group, rendered);
             format!("{data:#}\n").into_bytes()
         }
-        Form::Files => return write_files(args, rendered),
+        Format::Files => return write_files(args, rendered),
+        _ => rendered.bytes.clone(),
     };
     match &args.out_dir {
         Some(directory) => write(&directory.join(&group.name), &bytes),
