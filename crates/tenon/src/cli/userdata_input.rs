@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tenon_core::codes;
 use tenon_core::config::{self, SourceRead};
-use tenon_core::decode::Origin;
+use tenon_core::decode::{self, Blob, Budget, Origin};
 use tenon_core::facts::Instance;
 use tenon_core::problem::{Finding, Place, Problem};
 use tenon_core::userdata::group::CredentialHelper;
@@ -259,11 +259,31 @@ impl InputArgs {
             let uri = format!("file://{}", path.display());
             list.push(SourceRead { uri, origin: Origin::File, bytes });
         }
+        for source in &list {
+            refuse_others(source)?;
+        }
         let options = config::Options { partial: true, ..config::Options::default() };
         let loaded = config::load(&list, options).map_err(findings)?;
         let name = self.flags.name.as_deref().unwrap_or("nodes");
         Ok((node_config::cluster(&loaded.config), node_config::group(&loaded.config, name)))
     }
+}
+
+/// A message may hold scripts beside its configs; they would be lost here, so it is refused.
+fn refuse_others(source: &SourceRead) -> Result<(), Failure> {
+    let bytes = source.bytes.clone().unwrap_or_default();
+    let blob = Blob { source_index: 0, uri: source.uri.clone(), origin: Origin::File, bytes };
+    let held = decode::unwrap(&blob, &mut Budget::default()).held;
+    if held.is_empty() {
+        return Ok(());
+    }
+    let what = format!("the source holds more than node configs: {}", held.join(", "));
+    let place = Place { source: source.uri.clone(), ..Place::default() };
+    let problem = Problem::new(&codes::userdata::BAD_INPUT, what)
+        .at(place)
+        .why("only the configs of a message are read here; its other parts would be left out")
+        .fix("give the scripts with --pre, and the configs alone as files");
+    Err(problem.into())
 }
 
 impl GroupFlags {
