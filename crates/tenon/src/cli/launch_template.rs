@@ -3,6 +3,7 @@
 use tenon_core::userdata::cloudformation;
 use tenon_core::userdata::input::eksctl;
 
+use super::Global;
 use super::userdata_input::InputArgs;
 use crate::output::{self, Outcome};
 
@@ -12,9 +13,9 @@ pub struct Args {
     input: InputArgs,
 }
 
-pub fn run(args: &Args) -> Outcome {
+pub fn run(args: &Args, global: &Global) -> Outcome {
     let described = args.input.read()?;
     let group = eksctl::select(&described.groups, args.input.group.as_deref())?;
-    let rendered = super::userdata::one(&described, group)?;
+    let rendered = super::userdata::one(&described, group, global.quiet)?;
     output::answer_json(&cloudformation::launch_template_data(&described.cluster, group, &rendered))
 }

@@ -12,6 +12,7 @@ use tenon_core::problem::Problem;
 use tenon_core::userdata::input::eksctl;
 use tenon_core::userdata::{Group, Rendered, cloudformation, render};
 
+use super::Global;
 use super::userdata_input::{Described, InputArgs, findings};
 use crate::output::{self, Failure, Format, Outcome};
 
@@ -36,19 +37,19 @@ pub struct RenderArgs {
     out_dir: Option<PathBuf>,
 }
 
-pub fn run(command: &Command) -> Outcome {
+pub fn run(command: &Command, global: &Global) -> Outcome {
     match command {
-        Command::Render(args) => run_render(args),
+        Command::Render(args) => run_render(args, global.quiet),
     }
 }
 
-fn run_render(args: &RenderArgs) -> Outcome {
+fn run_render(args: &RenderArgs, quiet: bool) -> Outcome {
     let described = args.input.read()?;
     described.notes.iter().for_each(|note| output::tell(&format!("note: {note}\n")));
     let all = args.out_dir.is_some() && args.output != Format::Files && args.input.group.is_none();
     if !all {
         let group = eksctl::select(&described.groups, args.input.group.as_deref())?;
-        let rendered = one(&described, group)?;
+        let rendered = one(&described, group, quiet)?;
         return answer(args, &described, group, &rendered);
     }
     let mut bad = Vec::new();
@@ -63,23 +64,26 @@ fn run_render(args: &RenderArgs) -> Outcome {
         return Err(findings(bad));
     }
     for (group, rendered) in &done {
-        story(rendered);
+        story(rendered, quiet);
         answer(args, &described, group, rendered)?;
     }
     Ok(())
 }
 
 /// Renders one group and tells the story of it.
-pub fn one(described: &Described, group: &Group) -> Result<Rendered, Failure> {
+pub fn one(described: &Described, group: &Group, quiet: bool) -> Result<Rendered, Failure> {
     let mode = described.mode(group);
     let rendered = render(&described.cluster, group, mode, &described.options).map_err(findings)?;
-    story(&rendered);
+    story(&rendered, quiet);
     Ok(rendered)
 }
 
 /// The meter, warnings and notes.
-fn story(rendered: &Rendered) {
+fn story(rendered: &Rendered, quiet: bool) {
     output::tell_findings(&rendered.findings, false);
+    if quiet {
+        return;
+    }
     rendered.notes.iter().for_each(|note| output::tell(&format!("note: {note}\n")));
     let sizes = tenon_core::userdata::size::Sizes {
         bytes: rendered.bytes.len(),
