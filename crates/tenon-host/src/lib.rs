@@ -3,6 +3,7 @@
 //! ```text
 //! gather     reads the machine and the metadata service into Facts
 //! apply      makes a plan true: files, units, disks, hooks, record
+//! signal     the signal to the CloudFormation stack
 //! simulator  a metadata service for desks and tests
 //! sources    reads what --config-source names
 //! root       the directory a run works on
@@ -20,6 +21,7 @@ pub mod gather;
 pub mod job;
 pub mod rehearsal;
 pub mod root;
+pub mod signal;
 pub mod simulator;
 pub mod sources;
 pub mod status;

@@ -236,6 +236,9 @@ fn is_file_path(path: &str) -> bool {
 
 fn check_kubelet_config(cluster: &Cluster, group: &Group, findings: &mut Vec<Finding>) {
     let config = &group.kubelet_config;
+    if config.is_empty() {
+        return;
+    }
     for key in OWNED_FIELDS.iter().filter(|key| config.contains_key(**key)) {
         let field = format!("kubeletExtraConfig.{key}");
         report(

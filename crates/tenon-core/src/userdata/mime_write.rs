@@ -116,4 +116,37 @@ mod tests {
         assert!(text.is_ascii());
         assert!(text.contains("charset=\"utf-8\"\nContent-Transfer-Encoding: base64\n"));
     }
+
+    mod properties {
+        use proptest::prelude::*;
+
+        use super::*;
+        use crate::decode::{self, Blob, Budget, Origin};
+
+        /// Lines of a document, some of which look like delimiters.
+        fn body() -> impl Strategy<Value = String> {
+            let line = prop_oneof![
+                Just("--//".to_owned()),
+                Just("--//--".to_owned()),
+                Just("Content-Type: text/plain".to_owned()),
+                "[ -~äöü]{0,20}",
+            ];
+            prop::collection::vec(line, 1..6).prop_map(|lines| {
+                format!("apiVersion: node.eks.aws/v1alpha1\n{}\n", lines.join("\n"))
+            })
+        }
+
+        proptest! {
+            #[test]
+            fn the_reader_of_nodes_sees_every_body(bodies in prop::collection::vec(body(), 1..4)) {
+                let parts: Vec<_> = bodies.iter().map(|body| Part::new(NODE_CONFIG, body, "x")).collect();
+                let bytes = message(&parts).into_bytes();
+                let blob = Blob { source_index: 0, uri: "x".into(), origin: Origin::Imds, bytes };
+                let decoded = decode::unwrap(&blob, &mut Budget::default());
+                let found: Vec<_> = decoded.parts.iter().map(|part| part.text.trim_end_matches('\n')).collect();
+                let meant: Vec<_> = bodies.iter().map(|body| body.trim_end_matches('\n')).collect();
+                prop_assert_eq!(found, meant);
+            }
+        }
+    }
 }

@@ -8,7 +8,8 @@ use tenon_core::problem::Problem;
 use tenon_core::userdata::inspect::convert::{Converted, Entry, Fate, Target, convert};
 
 use super::Global;
-use super::userdata_source::{DocumentArgs, cluster, print};
+use super::userdata::print;
+use super::userdata_source::{DocumentArgs, cluster};
 use crate::output::{self, Failure, Outcome};
 
 #[derive(Debug, clap::Args)]

@@ -10,7 +10,8 @@ use tenon_core::problem::Problem;
 use tenon_core::userdata::inspect::extract::{Piece, pieces};
 
 use super::Global;
-use super::userdata_source::{SourceArgs, print};
+use super::userdata::print;
+use super::userdata_source::SourceArgs;
 use crate::output::{self, Outcome};
 
 #[derive(Debug, clap::Args)]

@@ -9,7 +9,8 @@ use tenon_core::userdata::Family;
 use tenon_core::userdata::inspect::merge::{Options, Placement, merge};
 
 use super::Global;
-use super::userdata_source::{bytes, print};
+use super::userdata::print;
+use super::userdata_source::bytes;
 use crate::output::{self, Failure, Outcome};
 
 #[derive(Debug, clap::Args)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use tenon_core::codes::{self, inspect::BAD_PARAMETER, inspect::SEVERAL_DOCUMENTS};
@@ -12,7 +12,7 @@ use tenon_core::userdata::input::cluster_json;
 use tenon_core::userdata::inspect::read::SOURCE_BYTES;
 use tenon_core::userdata::inspect::{self, Node, Options};
 
-use crate::output::{Failure, Outcome};
+use crate::output::Failure;
 
 #[derive(Debug, clap::Args)]
 pub struct SourceArgs {
@@ -106,16 +106,4 @@ pub fn cluster(path: Option<&Path>) -> Result<Option<Cluster>, Failure> {
     let cluster = cluster_json::read(&text, &uri(path))
         .map_err(|findings| Failure::Findings { findings, lenient: false })?;
     Ok(Some(cluster))
-}
-
-/// Prints bytes as they are. A closed pipe ends the output quietly.
-pub fn print(bytes: &[u8]) -> Outcome {
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            let what = "writing to standard output";
-            Err(Problem::new(&codes::host::FILE_WRITE, what).cause(error).into())
-        }
-        _ => Ok(()),
-    }
 }

@@ -1,5 +1,7 @@
 //! eksctl's ClusterConfig: the cluster's own facts and every node group.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::eksctl_fields as known;
@@ -54,8 +56,9 @@ fn config(reader: &mut Reader, tree: &Tree) -> ClusterConfig {
 }
 
 fn check_names(reader: &mut Reader, tree: &Tree, groups: &[Group]) {
-    for (index, group) in groups.iter().enumerate() {
-        if groups[..index].iter().any(|other| other.name == group.name) {
+    let mut seen = BTreeSet::new();
+    for group in groups {
+        if !seen.insert(group.name.as_str()) {
             let path = format!("{}.name", group.path);
             reader.report(&pages::TWO_VALUES, tree.span, &path, "two groups have the same name");
         }

@@ -48,6 +48,7 @@ pub fn group(config: &Config, name: &str) -> Group {
     for flag in &config.kubelet.flags {
         take_flag(&mut group, &flag.text);
     }
+    take_fields(&mut group);
     take_instance(&mut group, config);
     if config.node.name == NameRule::InstanceId {
         group.feature_gates.insert("InstanceIdNodeName".into(), true);
@@ -58,7 +59,26 @@ pub fn group(config: &Config, name: &str) -> Group {
     group
 }
 
-/// Labels and taints given as flags are the same settings; other flags stay flags.
+/// A pod limit and one DNS address among the kubelet's fields are the group's own settings.
+fn take_fields(group: &mut Group) {
+    let pods = group.kubelet_config.get("maxPods").and_then(serde_json::Value::as_u64);
+    if let Some(pods) = pods.and_then(|pods| u32::try_from(pods).ok()) {
+        group.kubelet_config.remove("maxPods");
+        group.max_pods.get_or_insert(pods);
+    }
+    let dns =
+        group.kubelet_config.get("clusterDNS").and_then(|list| match list.as_array()?.as_slice() {
+            [one] => one.as_str()?.parse().ok(),
+            _ => None,
+        });
+    if dns.is_some() {
+        group.kubelet_config.remove("clusterDNS");
+        group.cluster_dns = dns;
+    }
+}
+
+/// Labels, taints and the pod limit given as flags are the same settings; a flag beats the
+/// config in the kubelet too. Other flags stay flags.
 fn take_flag(group: &mut Group, flag: &str) {
     if let Some(labels) = flag.strip_prefix("--node-labels=").and_then(flags::labels) {
         group.labels.extend(labels);
@@ -66,6 +86,8 @@ fn take_flag(group: &mut Group, flag: &str) {
         flag.strip_prefix("--register-with-taints=").and_then(flags::taints)
     {
         group.taints.extend(taints);
+    } else if let Some(pods) = flag.strip_prefix("--max-pods=").and_then(|text| text.parse().ok()) {
+        group.max_pods = Some(pods);
     } else {
         group.kubelet_flags.push(flag.to_owned());
     }
@@ -123,12 +145,25 @@ mod tests {
     #[test]
     fn flags_of_labels_become_labels() {
         let mut config = Config::default();
-        for text in ["--node-labels=a=b,c=d", "--register-with-taints=k=v:NoSchedule", "--v=4"] {
+        config.kubelet.config =
+            serde_json::json!({"maxPods": 9, "clusterDNS": ["10.0.0.10"], "podPidsLimit": 7})
+                .as_object()
+                .cloned()
+                .unwrap_or_default();
+        for text in [
+            "--node-labels=a=b,c=d",
+            "--register-with-taints=k=v:NoSchedule",
+            "--v=4",
+            "--max-pods=58",
+        ] {
             config.kubelet.flags.push(Flag { text: text.into(), verbatim: true });
         }
         let group = group(&config, "x");
         assert_eq!(group.labels.len(), 2);
         assert_eq!(group.taints[0].key, "k");
         assert_eq!(group.kubelet_flags, ["--v=4"]);
+        assert_eq!(group.max_pods, Some(58));
+        assert_eq!(group.cluster_dns.unwrap().to_string(), "10.0.0.10");
+        assert_eq!(group.kubelet_config.len(), 1);
     }
 }

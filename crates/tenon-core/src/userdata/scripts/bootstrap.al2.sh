@@ -3,7 +3,12 @@
 set -o errexit -o nounset -o pipefail
 
 # The sender of the stack's signal reads how this ended.
-trap 'status=$?; mkdir -p /run/tenon; echo "${status}" > /run/tenon/join-status' EXIT
+record() {
+  local status=$?
+  mkdir -p /run/tenon
+  echo "${status}" > /run/tenon/join-status
+}
+trap record EXIT
 
 source /var/lib/cloud/scripts/eksctl/bootstrap.helper.sh
 
