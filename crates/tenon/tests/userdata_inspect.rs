@@ -180,6 +180,39 @@ fn merge_keeps_comments_and_lists_what_it_replaced() {
 }
 
 #[test]
+fn render_joins_your_own_data() {
+    let directory = tempfile::tempdir().unwrap();
+    let custom = directory.path().join("mine.toml");
+    std::fs::write(&custom, "# mine\n[settings.motd]\nx = 1\n").unwrap();
+    let ca = "../tenon-core/src/userdata/samples-ca.pem";
+    let arguments = [
+        "render",
+        "--family",
+        "Bottlerocket",
+        "--name",
+        "ng",
+        "--cluster",
+        "c",
+        "--endpoint",
+        "https://e.example.com",
+        "--ca-file",
+        ca,
+        "--custom",
+        custom.to_str().unwrap(),
+    ];
+    let output = tenon(&arguments, b"");
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(stdout(&output).starts_with("# mine\n[settings.motd]\nx = 1\n"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("cluster-name = \"c\""), "{}", stdout(&output));
+}
+
+#[test]
+fn bytes_are_printed_as_they_are() {
+    let script = b"#!/bin/sh\nprintf '\x1b[31mred'\r\n";
+    assert_eq!(tenon(&["decode"], script).stdout, script);
+}
+
+#[test]
 fn lint_answers_with_its_codes() {
     let al2023 = blob("al2023.mime");
     let output = tenon(&["lint", &al2023, "--family", "AmazonLinux2023"], b"");

@@ -164,6 +164,29 @@ pub fn render(
     }
 }
 
+/// Writes the user data of one group and joins the user's own data to it, by the rules of the
+/// family. The document stays ours; the bytes hold both.
+pub fn render_with(
+    cluster: &Cluster,
+    group: &Group,
+    mode: Mode,
+    options: &Options,
+    custom: &[u8],
+) -> Result<Rendered, Vec<Finding>> {
+    let mut rendered = render(cluster, group, mode, options)?;
+    let family = group.family;
+    let how = inspect::merge::Options { family, ..inspect::merge::Options::default() };
+    let ours = rendered.document.text();
+    let merged = inspect::merge::merge(custom, ours.as_bytes(), &how)
+        .map_err(|problems| problems.into_iter().map(Finding::error).collect::<Vec<_>>())?;
+    rendered.notes.extend(merged.notes);
+    let shape = Shape { group, mode, placeholders: cluster.placeholders };
+    let encoded = encode_bytes(merged.bytes, &rendered.document, shape, options.gzip);
+    (rendered.bytes, rendered.encoding) =
+        encoded.map_err(|problem| vec![Finding::error(problem)])?;
+    Ok(rendered)
+}
+
 fn draft(
     cluster: &Cluster,
     group: &Group,
@@ -234,7 +257,15 @@ impl Shape<'_> {
 }
 
 fn encode(document: &Document, shape: Shape, wish: Gzip) -> Result<(Vec<u8>, Encoding), Problem> {
-    let plain = document.text().into_bytes();
+    encode_bytes(document.text().into_bytes(), document, shape, wish)
+}
+
+fn encode_bytes(
+    plain: Vec<u8>,
+    document: &Document,
+    shape: Shape,
+    wish: Gzip,
+) -> Result<(Vec<u8>, Encoding), Problem> {
     let no_gzip = shape.no_gzip(document);
     let wanted = match wish {
         Gzip::Never => false,

@@ -8,12 +8,12 @@ use base64::engine::general_purpose::STANDARD;
 use clap::Subcommand;
 use serde_json::json;
 use tenon_core::codes;
-use tenon_core::problem::Problem;
+use tenon_core::problem::{Finding, Problem};
 use tenon_core::userdata::input::eksctl;
-use tenon_core::userdata::{Group, Rendered, cloudformation, render};
+use tenon_core::userdata::{Group, Rendered, cloudformation, render, render_with};
 
 use super::userdata_input::{Described, InputArgs, findings};
-use super::{Global, userdata_read};
+use super::{Global, userdata_read, userdata_source};
 use crate::output::{self, Failure, Format, Outcome};
 
 #[derive(Debug, Subcommand)]
@@ -37,6 +37,9 @@ pub struct RenderArgs {
     /// Write one file for each group, or the node's files with --output files
     #[arg(long, value_name = "DIR")]
     out_dir: Option<PathBuf>,
+    /// Your own user data, joined with ours by the rules of the family
+    #[arg(long, value_name = "FILE")]
+    custom: Option<PathBuf>,
 }
 
 pub fn run(command: &Command, global: &Global) -> Outcome {
@@ -49,16 +52,18 @@ pub fn run(command: &Command, global: &Global) -> Outcome {
 fn run_render(args: &RenderArgs, quiet: bool) -> Outcome {
     let described = args.input.read()?;
     described.notes.iter().for_each(|note| output::tell(&format!("note: {note}\n")));
+    let custom = args.custom.as_deref().map(userdata_source::bytes).transpose()?;
     let all = args.out_dir.is_some() && args.output != Format::Files && args.input.group.is_none();
     if !all {
         let group = eksctl::select(&described.groups, args.input.group.as_deref())?;
-        let rendered = one(&described, group, quiet)?;
+        let rendered = make(&described, group, custom.as_deref()).map_err(findings)?;
+        story(&rendered, quiet);
         return answer(args, &described, group, &rendered);
     }
     let mut bad = Vec::new();
     let mut done = Vec::new();
     for group in &described.groups {
-        match render(&described.cluster, group, described.mode(group), &described.options) {
+        match make(&described, group, custom.as_deref()) {
             Ok(rendered) => done.push((group, rendered)),
             Err(more) => bad.extend(more),
         }
@@ -73,10 +78,22 @@ fn run_render(args: &RenderArgs, quiet: bool) -> Outcome {
     Ok(())
 }
 
+/// Renders one group, with the user's own data where there is some.
+fn make(
+    described: &Described,
+    group: &Group,
+    custom: Option<&[u8]>,
+) -> Result<Rendered, Vec<Finding>> {
+    let (cluster, options) = (&described.cluster, &described.options);
+    match custom {
+        Some(custom) => render_with(cluster, group, described.mode(group), options, custom),
+        None => render(cluster, group, described.mode(group), options),
+    }
+}
+
 /// Renders one group and tells the story of it.
 pub fn one(described: &Described, group: &Group, quiet: bool) -> Result<Rendered, Failure> {
-    let mode = described.mode(group);
-    let rendered = render(&described.cluster, group, mode, &described.options).map_err(findings)?;
+    let rendered = make(described, group, None).map_err(findings)?;
     story(&rendered, quiet);
     Ok(rendered)
 }

@@ -14,24 +14,24 @@ pub enum Command {
     /// PowerShell, Ignition, and templates that embed one of them.
     ///
     /// Example: tenon userdata inspect stack.yaml --parameter ClusterName=prod
-    Inspect(userdata_inspect::Args),
+    Inspect(Box<userdata_inspect::Args>),
     /// Print or write the innermost parts of user data
     ///
     /// Example: tenon userdata decode blob.txt --out-dir parts
-    Decode(userdata_decode::Args),
+    Decode(Box<userdata_decode::Args>),
     /// Rewrite user data for another family
     ///
     /// Example: tenon userdata convert al2.sh --to AmazonLinux2023
-    Convert(userdata_convert::Args),
+    Convert(Box<userdata_convert::Args>),
     /// Join your own user data with generated user data
     ///
     /// Example: tenon userdata merge generated.toml --custom mine.toml
     /// --family Bottlerocket
-    Merge(userdata_merge::Args),
+    Merge(Box<userdata_merge::Args>),
     /// Find what is wrong with user data for a family
     ///
     /// Example: tenon userdata lint blob.txt --family AmazonLinux2023
-    Lint(userdata_lint::Args),
+    Lint(Box<userdata_lint::Args>),
 }
 
 pub fn run(command: &Command, global: &Global) -> Outcome {

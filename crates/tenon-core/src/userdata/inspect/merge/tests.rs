@@ -2,7 +2,7 @@
 
 use super::super::tests::{AL2, AL2023, BOTTLEROCKET, EKSCTL_AL2, IGNITION, WINDOWS, tree};
 use super::*;
-use crate::userdata::{Kind as Owner, Mode, render, samples, size::gzip};
+use crate::userdata::{Kind as Owner, Mode, render, render_with, samples, size::gzip};
 
 fn options(family: &str) -> Options {
     Options { family: Family::parse(family).unwrap(), ..Options::default() }
@@ -185,4 +185,23 @@ fn what_is_rendered_merges_with_a_users_script() {
     assert_eq!(node.children[0].text(), "#!/bin/sh\nls\n");
     assert_eq!(node.children[1].kind, Kind::CloudConfig);
     assert_eq!(super::super::settings::collect(&node).text(&["labels", "team"]), Some("web"));
+}
+
+#[test]
+fn rendering_joins_the_users_own_data() {
+    let group = samples::labelled("Bottlerocket", Owner::SelfManaged);
+    let custom = b"# mine\n[settings.motd]\nx = 1\n";
+    let cluster = samples::cluster();
+    let options = Default::default();
+    let rendered = render_with(&cluster, &group, Mode::Native, &options, custom).unwrap();
+    let text = String::from_utf8(rendered.bytes).unwrap();
+    assert!(text.starts_with("# mine\n[settings.motd]\nx = 1\n"), "{text}");
+    assert!(text.contains("[settings.kubernetes"), "{text}");
+    let large = format!("#!/bin/sh\n{}", "# x\n".repeat(5000));
+    let group = samples::labelled("AmazonLinux2023", Owner::SelfManaged);
+    let rendered = render_with(&cluster, &group, Mode::Native, &options, large.as_bytes()).unwrap();
+    assert!(rendered.bytes.starts_with(b"\x1f\x8b"));
+    assert_eq!(tree(rendered.bytes).core().children[0].text(), large);
+    let wrong = render_with(&cluster, &group, Mode::Native, &options, b"words").unwrap_err();
+    assert!(wrong.iter().all(|finding| finding.problem.exit() == 3));
 }
