@@ -3,6 +3,7 @@
 //! ```text
 //! gather     reads the machine and the metadata service into Facts
 //! apply      makes a plan true: files, units, disks, hooks, record
+//! net        links: who manages them, waiting for them
 //! signal     the signal to the CloudFormation stack
 //! simulator  a metadata service for desks and tests
 //! sources    reads what --config-source names
@@ -19,6 +20,7 @@ pub mod apply;
 pub mod command;
 pub mod gather;
 pub mod job;
+pub mod net;
 pub mod rehearsal;
 pub mod root;
 pub mod signal;

@@ -239,7 +239,7 @@ impl Draft {
         insert(&mut tree, names, value.clone());
         match toml::Table::try_from(tree) {
             Ok(table) => {
-                crate::plan::toml_text::merge_over(&mut self.group.bottlerocket.settings, table);
+                crate::toml_text::merge_over(&mut self.group.bottlerocket.settings, table);
                 (Fate::Carried, "")
             }
             Err(_) => (Fate::Lost, "TOML has no such value"),
