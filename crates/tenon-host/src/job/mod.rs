@@ -210,7 +210,7 @@ impl<'a> Job<'a> {
         let machine = || gather::facts(root, instance, wants, environment);
         let mut facts = self.timeline.span("machine", machine)?;
         facts.cluster = described;
-        self.look_back(&mut facts)?;
+        look_back(self.root, &mut facts)?;
         self.pin_endpoint(config, &mut facts)?;
         Ok(facts)
     }
@@ -226,18 +226,8 @@ impl<'a> Job<'a> {
             self.cached = None;
             return Ok(None);
         }
-        self.look_back(&mut facts)?;
+        look_back(self.root, &mut facts)?;
         Ok(Some(facts))
-    }
-
-    /// What earlier runs left here, or on the machine that the image was made from.
-    fn look_back(&self, facts: &mut Facts) -> Result<(), Problem> {
-        facts.last_run = apply::load_record(self.root)?.map(|record| record.last_run());
-        facts.machine.kubelet_identity = match facts.last_run_here() {
-            Some(_) => Vec::new(),
-            None => gather::machine::kubelet_identity(self.root),
-        };
-        Ok(())
     }
 
     /// Asks the metadata service who this instance is, once; with its user data if wanted.
@@ -262,6 +252,16 @@ impl<'a> Job<'a> {
         self.imds = Some(imds);
         Ok(first.user_data)
     }
+}
+
+/// Adds what earlier runs left here, or on the machine that the image was made from.
+pub fn look_back(root: &Root, facts: &mut Facts) -> Result<(), Problem> {
+    facts.last_run = apply::load_record(root)?.map(|record| record.last_run());
+    facts.machine.kubelet_identity = match facts.last_run_here() {
+        Some(_) => Vec::new(),
+        None => gather::machine::kubelet_identity(root),
+    };
+    Ok(())
 }
 
 /// What must be gathered for this config; a described service range decides the family.
