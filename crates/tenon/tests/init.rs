@@ -66,6 +66,9 @@ fn plan_announces_what_init_does_and_the_second_run_has_nothing_to_do() {
     let planned = json(&tenon(&root, "plain", "plan", &["--output", "json"]));
     let first = json(&init(&root, "plain", &["--output", "json"]));
     assert_eq!((&first["result"], &first["planHash"]), (&"changed".into(), &planned["planHash"]));
+    let part = &first["timings"][0];
+    assert!(part["part"].is_string() && part["elapsedMs"].is_number(), "{part}");
+    assert_eq!(first["findings"], Value::Array(vec![]));
     let mut expected = tree(&golden("plain", "expect"));
     expected.remove("plan.txt");
     assert_eq!(tree(root.path()), expected);

@@ -50,10 +50,7 @@ pub fn read(root: &Root, environment: &Environment) -> Result<Machine, Problem> 
         kubelet_version: version(root, "kubelet")?,
         containerd_version: version(root, "containerd")?,
         online_cpus: online_cpus(root, environment)?,
-        online_memory_bytes: match managed_memory(root)? {
-            Some(bytes) => bytes,
-            None => online_memory(root)?,
-        },
+        online_memory_bytes: memory(root)?,
         nvidia_device: nvidia_device(root)?,
         nvidia_runtime: root.exists("/usr/bin/nvidia-container-runtime"),
         neuron_device: root.exists("/dev/neuron0"),
@@ -155,6 +152,11 @@ fn in_list(list: &str, number: u32) -> bool {
         matches!((first.trim().parse::<u32>(), last.trim().parse::<u32>()),
             (Ok(first), Ok(last)) if (first..=last).contains(&number))
     })
+}
+
+/// What the kernel manages; without its table, the online blocks.
+pub fn memory(root: &Root) -> Result<u64, Problem> {
+    managed_memory(root)?.map_or_else(|| online_memory(root), Ok)
 }
 
 /// Online memory blocks times their size; without blocks, what the kernel manages. A machine of
