@@ -8,7 +8,7 @@ use super::digest::sha256;
 use super::step::{
     Action, FileBody, HookStage, Output, Ownership, Program, Ready, Step, Unit, UnitVerb,
 };
-use crate::config::{Hook, HookRun, HookWork, OnFailure};
+use crate::config::{Hook, HookRun, HookWork, OnFailure, redact};
 
 /// What stands in place of a secret.
 const REDACTED: &str = "[redacted]";
@@ -149,7 +149,10 @@ fn hook_json(stage: HookStage, hook: &Hook, show_secrets: bool) -> Value {
         },
     });
     match &hook.work {
-        HookWork::Argv(argv) => json["argv"] = json!(argv),
+        HookWork::Argv(argv) if show_secrets => json["argv"] = json!(argv),
+        HookWork::Argv(argv) => {
+            json["argv"] = argv.iter().map(|text| redact::argument(text)).collect();
+        }
         HookWork::Script(script) if show_secrets => json["script"] = json!(script.expose()),
         HookWork::Script(_) => json["script"] = json!(REDACTED),
     }

@@ -41,7 +41,7 @@ use std::time::Duration;
 use tenon_core::plan::Plan;
 use tenon_core::plan::diff::{self, Changes, Edited, Scene, Tree, Unplanned};
 use tenon_core::plan::record::Record;
-use tenon_core::plan::step::Step;
+use tenon_core::plan::step::{Phase, Step};
 use tenon_core::problem::{Finding, Problem};
 
 use crate::root::Root;
@@ -86,10 +86,11 @@ impl Default for Options {
     }
 }
 
-/// Compares the whole plan with the machine, reading only: the answer of `tenon plan`.
+/// Compares these phases of the plan with the machine, reading only: the answer of `tenon plan`.
 pub fn preview(
     root: &Root,
     plan: &Plan,
+    phases: &[Phase],
     options: &Options,
 ) -> Result<Result<Changes, Vec<Finding>>, Problem> {
     let record = record_of_instance(root, plan)?;
@@ -104,7 +105,8 @@ pub fn preview(
         edited: options.edited,
         unplanned: options.unplanned,
     };
-    Ok(diff::compare(&scene, &plan.steps.iter().collect::<Vec<&Step>>()))
+    let steps: Vec<&Step> = plan.steps.iter().filter(|step| phases.contains(&step.phase)).collect();
+    Ok(diff::compare(&scene, &steps))
 }
 
 /// What stands at the paths that a record lists.

@@ -14,7 +14,7 @@ use tenon_host::root::Root;
 use tenon_host::stop;
 
 use super::Global;
-use super::node_args::{self, NodeArgs};
+use super::node_args::{self, NodeArgs, PhaseName};
 use crate::output::{self, Format, Outcome};
 
 #[derive(Debug, clap::Args)]
@@ -46,12 +46,6 @@ pub struct Args {
     /// Threads that sync files; 1 makes every run's system calls the same
     #[arg(long, hide = true, value_name = "N", default_value_t = apply::MOST_THREADS)]
     fsync_threads: usize,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum PhaseName {
-    Config,
-    Run,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

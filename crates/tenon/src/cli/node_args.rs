@@ -18,11 +18,12 @@ use super::Global;
 use crate::output::{self, Failure};
 
 /// Where the config comes from and how the facts are gathered.
-#[derive(Debug, Clone, Default, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct NodeArgs {
     /// Source of configuration, in order: imds://user-data, file://PATH,
     /// a path, a directory, or - for standard input
     #[arg(short = 'c', long = "config-source", value_name = "SOURCE")]
+    #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub config_source: Vec<String>,
     /// Read and write the merged config and facts here
     #[arg(long, value_name = "PATH")]
@@ -41,12 +42,33 @@ pub struct NodeArgs {
     pub file_mode_compat: bool,
 }
 
+/// A phase that `--skip` leaves out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PhaseName {
+    Config,
+    Run,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum AwsApiArg {
     Never,
     #[value(name = "ifNeeded")]
     IfNeeded,
     Verify,
+}
+
+impl Default for NodeArgs {
+    /// What a command line without any of these arguments means.
+    fn default() -> Self {
+        NodeArgs {
+            config_source: Vec::new(),
+            config_cache: None,
+            daemon: Vec::new(),
+            imds_timeout: Duration::from_secs(120),
+            aws_api: None,
+            file_mode_compat: false,
+        }
+    }
 }
 
 impl NodeArgs {
@@ -61,7 +83,7 @@ impl NodeArgs {
         Ok(Order {
             sources: self.config_source.clone(),
             facts: global.facts.as_deref().map(read_facts).transpose()?,
-            cache: self.config_cache.clone(),
+            cache: self.config_cache.as_deref().map(|path| node_path(path, global)),
             environment: Environment::of_process(),
             imds_timeout: self.imds_timeout,
             aws_api,
@@ -81,6 +103,14 @@ impl NodeArgs {
             true => Unplanned::Remove,
             false => Unplanned::Keep,
         }
+    }
+}
+
+/// A path that is written on the node: below `--root`, or as the shell means it on this machine.
+pub fn node_path(path: &str, global: &Global) -> String {
+    match std::path::absolute(path) {
+        Ok(absolute) if global.root == Path::new("/") => absolute.display().to_string(),
+        _ => path.to_owned(),
     }
 }
 
@@ -108,8 +138,16 @@ pub fn read_facts(path: &Path) -> Result<Facts, Problem> {
         };
         Problem::new(&codes::facts::FACTS_FILE, "the facts file does not hold facts")
             .at(place)
-            .cause(error)
+            .cause(without_value(&error.to_string()))
     })
+}
+
+/// What serde says about a value of a wrong type, without the value: `expected u32 at …`.
+fn without_value(message: &str) -> &str {
+    match message.rfind("expected ") {
+        Some(at) if message.starts_with("invalid ") => &message[at..],
+        _ => message,
+    }
 }
 
 /// Tells what was found but does not stop the run.
@@ -148,7 +186,21 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        node: NodeArgs,
+    }
+
+    #[test]
+    fn the_default_is_the_empty_command_line() {
+        let parsed = Line::try_parse_from(["tenon"]).unwrap().node;
+        assert_eq!(format!("{parsed:?}"), format!("{:?}", NodeArgs::default()));
+    }
 
     #[test]
     fn durations() {
