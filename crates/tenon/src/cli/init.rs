@@ -147,7 +147,8 @@ fn answer(format: Format, job: &Job<'_>, prepared: &Prepared, report: &Report) -
     output::tell_findings(&report.warnings, true);
     if format == Format::Json {
         let mut json = report.to_json();
-        let findings: Vec<_> = prepared.findings().map(|finding| finding.to_json(true)).collect();
+        let found = prepared.findings().chain(&report.warnings);
+        let findings: Vec<_> = found.map(|finding| finding.to_json(true)).collect();
         json["schema"] = json!("tenon.init/1");
         json["findings"] = json!(findings);
         json["node"] = json!(prepared.plan.summary);

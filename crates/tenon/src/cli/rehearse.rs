@@ -160,6 +160,7 @@ fn perform(stage: &Stage, format: Format) -> Outcome {
         output::answer_json(&to_json(&first, &second))?;
     } else {
         node_args::tell_warnings(&first.prepared);
+        output::tell_findings(&first.report.warnings, true);
         output::answer(&text(&first, &second))?;
     }
     match second.report.changed() {
