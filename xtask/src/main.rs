@@ -9,6 +9,7 @@ mod e2e;
 mod go;
 mod instances;
 mod kubelet_tables;
+mod reference;
 
 use clap::{Parser, Subcommand};
 
@@ -40,6 +41,8 @@ enum Task {
     UnitsInside(e2e::InsideArgs),
     /// Run a program once and print what it cost, as JSON
     Measure(bench::measure::Args),
+    /// Write the reference pages: command line, config, error codes
+    Reference(reference::Args),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -53,6 +56,7 @@ fn main() -> anyhow::Result<()> {
         Task::KubeletTables(args) => kubelet_tables::run(&args),
         Task::UnitsInside(args) => e2e::inside(&args),
         Task::Measure(args) => bench::measure::run(&args),
+        Task::Reference(args) => reference::run(&args),
     }
 }
 

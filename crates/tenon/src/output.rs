@@ -23,15 +23,47 @@ pub enum Format {
     Csv,
     /// `type count` lines, for a node without Tenon.
     Map,
+    /// User data as one line of base64.
+    #[value(skip)]
+    Base64,
+    /// User data inside LaunchTemplateData.
+    #[value(skip)]
+    LaunchTemplateData,
+    /// The files of user data, below a directory.
+    #[value(skip)]
+    Files,
+    /// For code hosts; only where a command finds faults in files.
+    #[value(skip)]
+    Sarif,
 }
 
 impl Format {
+    /// The forms of user data; `raw` is its text.
+    pub fn user_data(text: &str) -> Result<Format, String> {
+        match text {
+            "raw" => Ok(Format::Text),
+            "base64" => Ok(Format::Base64),
+            "json" => Ok(Format::Json),
+            "launch-template-data" => Ok(Format::LaunchTemplateData),
+            "files" => Ok(Format::Files),
+            _ => Err("the forms are raw, base64, json, launch-template-data and files".to_owned()),
+        }
+    }
+
     /// The formats that every command knows. A command with more of them has its own `--output`.
     pub fn text_or_json(text: &str) -> Result<Format, String> {
         match text {
             "text" => Ok(Format::Text),
             "json" => Ok(Format::Json),
             _ => Err("the formats are text and json".to_owned()),
+        }
+    }
+
+    /// The formats of findings.
+    pub fn findings(text: &str) -> Result<Format, String> {
+        match text {
+            "sarif" => Ok(Format::Sarif),
+            _ => Format::text_or_json(text).map_err(|more| format!("{more}, or sarif")),
         }
     }
 }

@@ -24,7 +24,7 @@ super::pages! {
         why: "a node that contains itself has no end",
         fix: "write the value out instead of repeating it with an alias";
     TOO_LARGE_DOCUMENT = "TN03207" "document-limit",
-        why: "documents are read within fixed limits (1 MiB, 64 levels, 100,000 nodes, 64 KiB per scalar, 10,000 entries per list or map), so that a small text cannot use up the machine",
+        why: "documents are read within fixed limits (1 MiB, 64 levels, 100,000 nodes, 64 KiB per scalar, 384 KiB for certificateAuthority, 10,000 entries per list or map), so that a small text cannot use up the machine",
         fix: "make the document smaller; large files do not belong into a node's configuration";
     TOO_LARGE_SOURCE = "TN03210" "source-limit",
         why: "user data is read up to 64 KiB, files and standard input up to 1 MiB",

@@ -204,7 +204,10 @@ impl Chain {
     }
 
     fn no_config(&self, sources: &[SourceRead]) -> Problem {
-        let what = format!("no configuration in {} source(s)", sources.len());
+        let what = match sources.len() {
+            1 => "no configuration in the one source".to_owned(),
+            count => format!("no configuration in any of {count} sources"),
+        };
         let problem = Problem::new(&pages::NO_CONFIG, what).details(self.notes.clone());
         match self.hints.first() {
             Some(hint) => problem.why(hint.what.clone()).fix(hint.fix_text().to_owned()),

@@ -21,7 +21,7 @@ pub(crate) fn removals(node: &Node, planned: &BTreeSet<String>) -> Vec<(Owner, R
     for path in node.facts.last_run_here().into_iter().flat_map(|run| run.files.keys()) {
         found.insert(path.clone(), Ownership::Certain);
     }
-    if node.config.cluster.outpost.is_some() {
+    if node.cluster.outpost.is_some() {
         // The kubelet's own after TLS bootstrap.
         found.remove(kubeconfig::PATH);
     }

@@ -88,7 +88,7 @@ impl NodeArgs {
         Ok(Order {
             sources: self.config_source.clone(),
             facts: global.facts.as_deref().map(read_facts).transpose()?,
-            cache: self.config_cache.clone(),
+            cache: self.config_cache.as_deref().map(|path| node_path(path, global)),
             environment: Environment::of_process(),
             imds_timeout: self.imds_timeout,
             aws_api,
@@ -108,6 +108,14 @@ impl NodeArgs {
             true => Unplanned::Remove,
             false => Unplanned::Keep,
         }
+    }
+}
+
+/// A path that is written on the node: below `--root`, or as the shell means it on this machine.
+pub fn node_path(path: &str, global: &Global) -> String {
+    match std::path::absolute(path) {
+        Ok(absolute) if global.root == Path::new("/") => absolute.display().to_string(),
+        _ => path.to_owned(),
     }
 }
 

@@ -81,12 +81,12 @@ fn row_108_a_second_document_is_never_dropped_silently() {
 #[test]
 fn kinds_must_be_known() {
     for (head, what, fix) in [
-        ("kind: NodeConfig", "`apiVersion` is not set", "apiVersion"),
-        ("apiVersion: node.eks.aws/v1alpha1", "`kind` is not set", "kind"),
+        ("kind: NodeConfig", "apiVersion (not set) with kind `NodeConfig`", "apiVersion"),
+        ("apiVersion: node.eks.aws/v1alpha1", "kind (not set)", "kind"),
         (
             "apiVersion: node.eks.aws/v1alpha2\nkind: NodeConfig",
             "node.eks.aws/v1alpha2",
-            "did you mean `node.eks.aws/v1alpha1`",
+            "did you mean apiVersion `node.eks.aws/v1alpha1`",
         ),
         (
             "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfigList",

@@ -88,7 +88,9 @@ fn enable_outpost() {
     check(&[
         (&[(E, on), (E, off)], path, json!(true)),
         (&[(E, on), (E, "cluster: {enableOutpost: null}")], path, json!(true)),
-        (&[(E, on), (T, off)], path, json!(null)),
+        (&[(E, on), (T, off)], path, json!(false)),
+        (&[(E, on), (T, "cluster: {enableOutpost: null}")], path, json!(null)),
+        (&[(E, off)], path, json!(false)),
         (&[(E, off), (E, on)], path, json!(true)),
     ]);
     let loaded = load_partial(&[document(E, on), document(E, off)]).unwrap();

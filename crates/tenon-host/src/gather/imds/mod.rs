@@ -162,15 +162,15 @@ impl Imds {
         self.pace.restart(bound);
     }
 
-    /// Asks for the id of this instance alone, and for the user data if a source wants it: enough
+    /// Asks for the identity document alone, and for the user data if a source wants it: enough
     /// where the rest is known from an earlier phase.
-    pub fn identity(&mut self, user_data: bool) -> Result<(String, Option<Vec<u8>>), Problem> {
+    pub fn identity(&mut self, user_data: bool) -> Result<First, Problem> {
         let keys = [Key::mandatory(DOCUMENT), Key::optional(USER_DATA)];
         let keys = if user_data { &keys[..] } else { &keys[..1] };
         let mut values = self.fetch(keys)?.into_iter();
         let document = values.next().flatten().ok_or_else(|| absent(DOCUMENT))?;
         let instance = identity::parse(Raw { path: DOCUMENT, bytes: &document })?;
-        Ok((instance.id, values.next().flatten()))
+        Ok(First { instance, user_data: values.next().flatten() })
     }
 
     /// Asks what every node needs, and for the user data if a source wants it.
