@@ -180,11 +180,7 @@ fn step_text(step: &Step) -> String {
     match &step.action {
         Action::Directory { path, mode } => format!("  directory {mode:04o} {path}\n"),
         Action::File(file) => {
-            let marks = [
-                (file.secret, " secret"),
-                (file.refuse_foreign, " refuse-foreign"),
-                (file.keep_existing, " keep-existing"),
-            ];
+            let marks = [(file.secret, " secret"), (file.refuse_foreign, " refuse-foreign")];
             let marks: String =
                 marks.iter().filter(|(set, _)| *set).map(|(_, mark)| *mark).collect();
             format!("  file {:04o} {}{marks}\n", file.mode, file.path)

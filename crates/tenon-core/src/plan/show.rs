@@ -77,7 +77,6 @@ fn file_json(file: &FileBody, show_secrets: bool) -> Value {
         "bytes": file.body.len(),
         "secret": file.secret,
         "refuseForeign": file.refuse_foreign,
-        "keepExisting": file.keep_existing,
     });
     if file.secret && !show_secrets {
         json["content"] = json!(REDACTED);
@@ -176,7 +175,6 @@ mod tests {
             "bytes": 3,
             "secret": false,
             "refuseForeign": false,
-            "keepExisting": false,
             "sha256": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
             "content": "abc",
         });

@@ -143,8 +143,6 @@ pub struct FileBody {
     pub secret: bool,
     /// A file that is there but not ours (not in the record) is a clash, not an overwrite.
     pub refuse_foreign: bool,
-    /// Write only in place of nothing: kept if present, whatever its content.
-    pub keep_existing: bool,
 }
 
 /// Without the content, which may be secret and is long in any case.
@@ -299,7 +297,6 @@ impl FileBody {
             body: body.into(),
             secret: false,
             refuse_foreign: false,
-            keep_existing: false,
         }
     }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tenon_core::codes::facts as pages;
 use tenon_core::facts::{KUBELET_IDENTITY, Link, Machine};
+use tenon_core::kube_version::Version;
 use tenon_core::problem::Problem;
 
 use super::environment::Environment;
@@ -92,7 +93,7 @@ fn version(root: &Root, program: &str) -> Result<String, Problem> {
         Some(text) => text,
         None => ask_version(root, program, &stamp)?,
     };
-    let found = version_word(&text).map(str::to_owned);
+    let found = Version::find(&text).map(|(_, word)| word.to_owned());
     found.ok_or_else(|| unknown(program, &stamp).cause("no version of the form 1.2.3 is in it"))
 }
 
@@ -116,16 +117,6 @@ fn ask_version(root: &Root, program: &str, stamp: &str) -> Result<String, Proble
 
 fn unknown(program: &str, stamp: &str) -> Problem {
     Problem::new(&pages::VERSION_UNKNOWN, format!("the version of {program} is unknown ({stamp})"))
-}
-
-/// The first word of the form `v?N.N.N…`.
-fn version_word(text: &str) -> Option<&str> {
-    text.split_whitespace().map(|word| word.trim_end_matches(',')).find(|word| {
-        let numbers: Vec<_> = word.strip_prefix('v').unwrap_or(word).splitn(3, '.').collect();
-        let all_digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-        matches!(numbers[..], [major, minor, patch] if all_digits(major) && all_digits(minor)
-            && patch.starts_with(|c: char| c.is_ascii_digit()))
-    })
 }
 
 /// Processors below the NUMA nodes that are online; without nodes, those of the machine.
@@ -312,21 +303,6 @@ mod tests {
         assert!(!machine.swap_enabled && !machine.nvidia_device && !machine.selinux_enabled);
         let gpu = Bench::new(&MachineProfile { nvidia: true, ..profile() }).read().unwrap();
         assert!(gpu.nvidia_device && gpu.nvidia_runtime);
-    }
-
-    #[test]
-    fn version_words_are_found_in_what_programs_print() {
-        for (text, expected) in [
-            ("Kubernetes v1.34.1-eks-113cf36", Some("v1.34.1-eks-113cf36")),
-            ("v1.29.15", Some("v1.29.15")),
-            ("containerd github.com/containerd/containerd/v2 2.1.5 0a1b2c", Some("2.1.5")),
-            ("containerd containerd.io 1.7.27 05044ec0a9a7", Some("1.7.27")),
-            ("go1.22.3 unknown", None),
-            ("1.34", None),
-            ("", None),
-        ] {
-            assert_eq!(version_word(text), expected, "{text}");
-        }
     }
 
     #[test]

@@ -199,7 +199,7 @@ impl<'a> Job<'a> {
         let cached = self.cached.as_ref().filter(|_| known);
         let facts = cached.and_then(|cached| cached.facts.clone());
         if let Some(mut facts) = facts.filter(|facts| self.still_holds(facts)) {
-            self.look_back(&mut facts)?;
+            look_back(self.root, &mut facts)?;
             return Ok(facts);
         }
         // nodeadm asked EC2 for the name and wrote it down.
@@ -219,7 +219,7 @@ impl<'a> Job<'a> {
         let machine = || gather::facts(root, instance, wants, environment);
         let mut facts = self.timeline.span("machine", machine)?;
         facts.cluster = described;
-        self.look_back(&mut facts)?;
+        look_back(self.root, &mut facts)?;
         self.pin_endpoint(config, &mut facts)?;
         Ok(facts)
     }
@@ -229,16 +229,6 @@ impl<'a> Job<'a> {
     fn still_holds(&self, facts: &Facts) -> bool {
         let seen = |one: &Instance| (one.id.clone(), one.local_ipv4);
         self.identity.as_ref().is_some_and(|now| seen(now) == seen(&facts.instance))
-    }
-
-    /// What earlier runs left here, or on the machine that the image was made from.
-    fn look_back(&self, facts: &mut Facts) -> Result<(), Problem> {
-        facts.last_run = apply::load_record(self.root)?.map(|record| record.last_run());
-        facts.machine.kubelet_identity = match facts.last_run_here() {
-            Some(_) => Vec::new(),
-            None => gather::machine::kubelet_identity(self.root),
-        };
-        Ok(())
     }
 
     /// Asks the metadata service who this instance is, once; with its user data if wanted. The
@@ -291,6 +281,16 @@ impl<'a> Job<'a> {
         self.imds = Some(imds);
         self.identity = Some(identity);
     }
+}
+
+/// Adds what earlier runs left here, or on the machine that the image was made from.
+pub fn look_back(root: &Root, facts: &mut Facts) -> Result<(), Problem> {
+    facts.last_run = apply::load_record(root)?.map(|record| record.last_run());
+    facts.machine.kubelet_identity = match facts.last_run_here() {
+        Some(_) => Vec::new(),
+        None => gather::machine::kubelet_identity(root),
+    };
+    Ok(())
 }
 
 /// What must be gathered for this config; a described service range decides the family.

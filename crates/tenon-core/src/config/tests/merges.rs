@@ -361,3 +361,24 @@ fn lists_of_objects_merge_by_identity() {
         ),
     ]);
 }
+
+#[test]
+fn a_later_document_can_unset_values() {
+    let first = "instance: {network: {nameservers: [10.0.0.2]}}
+node: {labels: {a: b}}
+featureGates: {FastImagePull: true}";
+    let cases = [
+        ("instance: {network: {nameservers: []}}", "/spec/instance/network/nameservers"),
+        ("node: {labels: {a: null}}", "/spec/node/labels/a"),
+    ];
+    for (second, path) in cases {
+        assert_ne!(merged(&[(T, first)]).pointer(path), None, "{path}");
+        let left = merged(&[(T, first), (T, second)]).pointer(path).cloned().unwrap_or_default();
+        let is_gone = left.is_null() || left == json!([]);
+        assert!(is_gone, "{path}: {left}");
+    }
+    let gate = "/spec/featureGates/FastImagePull";
+    let off = merged(&[(T, first), (T, "featureGates: {FastImagePull: false}")]);
+    assert_eq!(merged(&[(T, first)]).pointer(gate), Some(&json!(true)));
+    assert_ne!(off.pointer(gate), Some(&json!(true)));
+}

@@ -62,14 +62,8 @@ fn compare_file(scene: &Scene<'_>, file: &FileBody, because: &str, changes: &mut
         Observed::File(held) if !held.is_link() => Some(held),
         other => return refuse(&file.path, other, changes),
     };
-    if let Some(held) = held {
-        if file.keep_existing {
-            changes.unchanged += 1;
-            return;
-        }
-        if !judge_content(scene, file, held, changes) {
-            return;
-        }
+    if held.is_some_and(|held| !judge_content(scene, file, held, changes)) {
+        return;
     }
     changes.marks.insert(file.path.clone(), Some(mark(&file.body, file.mode)));
     let right = |held: &Held| {
