@@ -210,4 +210,26 @@ mod tests {
         assert!(SCHEMA_3.is_open(Version::new(2, 0, 0)));
         assert!(SCHEMA_3.is_open(Version::new(3, 1, 0)));
     }
+
+    #[test]
+    fn the_documented_table_is_this_one() {
+        let documented = include_str!("../../../docs/behaviour-by-version.md");
+        let word = |version: Option<Version>, none: &str| {
+            version.map_or(none.to_owned(), |version| version.to_string())
+        };
+        let rows: Vec<String> = GATES
+            .iter()
+            .map(|gate| {
+                let component = match gate.component {
+                    Component::Kubelet => "kubelet",
+                    Component::Containerd => "containerd",
+                };
+                let (since, until) = (word(gate.since, "any"), word(gate.until, "none"));
+                format!("| {} | {component} | {since} | {until} | {} |", gate.name, gate.effect)
+            })
+            .collect();
+        let written: Vec<&str> =
+            documented.lines().skip_while(|line| !line.starts_with("|---")).skip(1).collect();
+        assert_eq!(written, rows);
+    }
 }

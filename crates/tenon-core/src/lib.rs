@@ -11,6 +11,7 @@
 //! nearest   the name somebody probably meant
 //! problem   the one shape of bad news; codes has a page for each kind of it
 //! secret    text that does not print
+//! toml_text  TOML in one canonical form
 //! status    how far a node has come
 //! tree      a document as written, with places
 //! userdata  what an instance is given at launch, for every family; stacks around it
@@ -33,6 +34,7 @@ pub mod plan;
 pub mod problem;
 pub mod secret;
 pub mod status;
+pub mod toml_text;
 pub mod tree;
 pub mod userdata;
 pub mod words;

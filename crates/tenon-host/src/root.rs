@@ -102,6 +102,13 @@ impl Root {
         Ok(names)
     }
 
+    /// The last part of what a symbolic link points to; None if there is no such link.
+    pub fn link_name(&self, path: &str) -> Option<String> {
+        let fd = self.open_at(path, OFlags::PATH | OFlags::NOFOLLOW, Mode::empty()).ok()?;
+        let target = rustix::fs::readlinkat(&fd, "", Vec::new()).ok()?;
+        Some(target.to_string_lossy().rsplit('/').next()?.to_owned())
+    }
+
     /// True if the path exists, links followed.
     pub fn exists(&self, path: &str) -> bool {
         self.open_at(path, OFlags::PATH, Mode::empty()).is_ok()

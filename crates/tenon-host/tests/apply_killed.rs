@@ -10,7 +10,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use support::{assert_same, calls, entries, is_temporary, plain, strace_works, sweep, traced};
+use support::{
+    assert_same, calls, calls_with_paths, entries, is_temporary, plain, strace_works, sweep, traced,
+};
 use tempfile::TempDir;
 use tenon_core::plan::Plan;
 use tenon_core::plan::step::{Action, FileBody, Step, Summary};
@@ -248,4 +250,64 @@ fn row_51_the_umask_does_not_matter() {
     });
     assert_same(&trees[0], &trees[1], "umask 000");
     assert_same(&trees[2], &trees[1], "umask 077");
+}
+
+/// The lines of a run that decide what a power loss leaves: syncs and renames, with paths.
+fn durable_calls(root: &Path) -> Vec<Durable> {
+    let quoted = |text: &str| text.split('"').nth(1).unwrap_or_default().to_owned();
+    let bracketed = |text: &str| {
+        let start = text.find('<').map_or(0, |at| at + 1);
+        text[start..text.find('>').unwrap_or(text.len())].to_owned()
+    };
+    let lines = calls_with_paths(&child_command(root));
+    let parse = |line: &String| {
+        let call = line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ');
+        if let Some(rest) = call.strip_prefix("fsync(") {
+            return Some(Durable::Sync(bracketed(rest)));
+        }
+        let rest = call.strip_prefix("renameat(")?;
+        let (from, to) = rest.split_once(", ")?;
+        let directory = bracketed(from);
+        let target = to.split_once(", ")?.1;
+        let path = |name: &str| format!("{directory}/{name}");
+        Some(Durable::Rename(path(&quoted(to)), path(&quoted(target))))
+    };
+    lines.iter().filter_map(parse).collect()
+}
+
+#[derive(Debug, PartialEq)]
+enum Durable {
+    Sync(String),
+    Rename(String, String),
+}
+
+#[test]
+fn rows_36_to_38_what_a_power_loss_can_leave_is_old_new_or_a_stray_temporary() {
+    if !strace_works() {
+        return;
+    }
+    let root = previous_generation();
+    let log = durable_calls(root.path());
+    let at = |wanted: &Durable, from: usize| {
+        log.iter().skip(from).position(|call| call == wanted).map(|found| found + from)
+    };
+    let renames: Vec<_> =
+        (0..log.len()).filter(|i| matches!(log[*i], Durable::Rename(..))).collect();
+    assert_eq!(renames.len(), 12);
+    let last = *renames.last().unwrap();
+    for place in &renames {
+        let Durable::Rename(from, to) = &log[*place] else { continue };
+        let content = at(&Durable::Sync(from.clone()), 0);
+        assert!(content.is_some_and(|sync| sync < *place), "{to} has a name before its content");
+        let directory = to.rsplit_once('/').unwrap().0.to_owned();
+        let named = at(&Durable::Sync(directory), *place);
+        // The record may claim only what is on disk.
+        assert!(named.is_some_and(|sync| *place == last || sync < last), "{to} is not synced");
+    }
+    let Durable::Rename(_, first) = &log[renames[0]] else { panic!("not a rename") };
+    assert!(first.ends_with("generations/1"), "what is replaced is saved first: {first}");
+    let saved = Durable::Sync(first.rsplit_once('/').unwrap().0.to_owned());
+    assert!(at(&saved, renames[0]).is_some_and(|sync| sync < renames[1]), "saved, but not synced");
+    let Durable::Rename(_, record) = &log[last] else { panic!("not a rename") };
+    assert!(record.ends_with("record.json"), "the record comes last: {record}");
 }

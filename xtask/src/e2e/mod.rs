@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 
 pub use lab::Lab;
+pub use units::{InsideArgs, inside};
 
 #[derive(clap::Args)]
 pub struct Args {

@@ -6,7 +6,7 @@
 use anyhow::{Context, bail};
 use tenon_core::max_pods::{Table, plain};
 
-use crate::kubelet_tables::go;
+use crate::go;
 
 const MODULE: &str = "github.com/aws/amazon-vpc-cni-k8s@v1.23.2";
 const LIST: &str = "misc/eni-max-pods.txt";

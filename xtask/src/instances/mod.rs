@@ -8,7 +8,6 @@ mod overlay;
 mod report;
 mod row;
 mod source;
-mod xml;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -35,6 +34,12 @@ pub struct Args {
     /// Saved output of DescribeInstanceTypes, plain or gzipped (source file)
     #[arg(required_if_eq("source", "file"))]
     file: Option<PathBuf>,
+    /// Regions to ask, merged (source aws)
+    #[arg(long, value_delimiter = ',', default_value = "us-east-1,us-west-2,eu-central-1")]
+    regions: Vec<String>,
+    /// Every region that the account can use (source aws)
+    #[arg(long)]
+    all_regions: bool,
     /// What the head of the table says about a file, such as `moto 5.2.5`
     #[arg(long)]
     label: Option<String>,
@@ -62,7 +67,11 @@ pub struct Args {
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum SourceKind {
+    /// Signed calls with the AWS_* variables of the environment
+    Aws,
+    /// The same calls against a moto server
     Moto,
+    /// Saved output of any client
     File,
 }
 
@@ -101,6 +110,17 @@ fn describe(args: &Args) -> anyhow::Result<(String, Vec<Value>)> {
             Ok((args.label.clone().unwrap_or("file".into()), source::file(file)?))
         }
         (SourceKind::File, None) => bail!("--source file needs a file"),
+        (SourceKind::Aws, _) => {
+            let regions = match args.all_regions {
+                true => source::all_regions()?,
+                false => args.regions.clone(),
+            };
+            let mut described = Vec::new();
+            for region in &regions {
+                described.extend(source::aws(region)?);
+            }
+            Ok((format!("aws {}", regions.join(",")), described))
+        }
         (SourceKind::Moto, _) => {
             let label = format!("moto {}", args.moto_version);
             if let Some(endpoint) = &args.endpoint {

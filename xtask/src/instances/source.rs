@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use serde_json::Value;
-
-use super::xml;
+use tenon_core::facts::Instance;
+use tenon_host::gather::aws::{Cloud, ec2};
+use tenon_host::gather::environment::Environment;
 
 /// Reads saved output: an object with `InstanceTypes`, a bare list, or a map by type name, plain
 /// or gzipped.
@@ -39,53 +40,34 @@ pub(crate) fn entries(value: Value) -> anyhow::Result<Vec<Value>> {
     }
 }
 
-/// Asks for page after page. `call` sends one request with the given token.
-pub(crate) fn pages(
-    mut call: impl FnMut(Option<&str>) -> anyhow::Result<String>,
-) -> anyhow::Result<Vec<Value>> {
-    let mut described = Vec::new();
-    let mut token: Option<String> = None;
-    // Far above the number of types; a server that repeats its token must not hold us.
-    for _ in 0..1000 {
-        let answer = xml::to_json(&call(token.as_deref())?)?;
-        let list = answer["InstanceTypeSet"].as_array().cloned();
-        described.extend(list.context("the answer holds no instanceTypeSet")?);
-        match answer["NextToken"].as_str() {
-            Some(next) if !next.is_empty() => token = Some(next.to_owned()),
-            _ => return Ok(described),
-        }
-    }
-    bail!("DescribeInstanceTypes did not come to an end after 1000 pages")
-}
-
-/// The parameters of one request.
-pub(crate) fn form(token: Option<&str>) -> Vec<(String, String)> {
-    let mut form = vec![
-        ("Action".to_owned(), "DescribeInstanceTypes".to_owned()),
-        ("Version".to_owned(), "2016-11-15".to_owned()),
-        ("MaxResults".to_owned(), "100".to_owned()),
-    ];
-    form.extend(token.map(|token| ("NextToken".to_owned(), token.to_owned())));
-    form
-}
-
-/// Asks a moto server. It reads service and region from the scope of a signature and does not
-/// check the signature itself.
+/// Asks a moto server, with the client and the signature that AWS gets; moto checks neither
+/// account nor secret.
 pub(crate) fn moto(endpoint: &str) -> anyhow::Result<Vec<Value>> {
-    const SCOPE: &str = "AWS4-HMAC-SHA256 Credential=moto/20260101/us-east-1/ec2/aws4_request, \
-                         SignedHeaders=host, Signature=0";
-    pages(|token| {
-        let request = ureq::post(endpoint).header("authorization", SCOPE);
-        let mut answer = request
-            .send_form(form(token))
-            .with_context(|| format!("asking the moto server at {endpoint}"))?;
-        answer
-            .body_mut()
-            .with_config()
-            .limit(64 << 20)
-            .read_to_string()
-            .context("reading its answer")
-    })
+    let environment = Environment::from([
+        ("AWS_ENDPOINT_URL_EC2", endpoint),
+        ("AWS_ACCESS_KEY_ID", "moto"),
+        ("AWS_SECRET_ACCESS_KEY", "moto"),
+    ]);
+    describe("us-east-1", environment)
+}
+
+/// Asks AWS in one region, signed by the `AWS_*` variables of this process.
+pub(crate) fn aws(region: &str) -> anyhow::Result<Vec<Value>> {
+    describe(region, Environment::of_process())
+}
+
+fn describe(region: &str, environment: Environment) -> anyhow::Result<Vec<Value>> {
+    let instance = Instance { region: region.to_owned(), ..Instance::default() };
+    let mut cloud = Cloud::new(&instance, environment, None);
+    ec2::describe_instance_types(&mut cloud)
+        .map_err(|problem| anyhow::anyhow!("{}", problem.render("error")))
+}
+
+/// The regions that the account can use.
+pub(crate) fn all_regions() -> anyhow::Result<Vec<String>> {
+    let instance = Instance { region: "us-east-1".to_owned(), ..Instance::default() };
+    let mut cloud = Cloud::new(&instance, Environment::of_process(), None);
+    ec2::regions(&mut cloud).map_err(|problem| anyhow::anyhow!("{}", problem.render("error")))
 }
 
 /// A moto server of a pinned version, ended with this value.

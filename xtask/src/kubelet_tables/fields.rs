@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use anyhow::bail;
 
 use super::Sources;
-use super::go::{self, Declared, Field};
+use crate::go::{self, Declared, Field};
 
 const ROOT: &str = "kubelet.KubeletConfiguration";
 

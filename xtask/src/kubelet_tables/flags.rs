@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 
+use super::Sources;
 use super::fields::{Types, json_path};
-use super::{Sources, go};
+use crate::go;
 
 pub(crate) struct Flag {
     pub(crate) name: String,

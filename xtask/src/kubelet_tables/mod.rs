@@ -5,13 +5,14 @@
 
 mod fields;
 mod flags;
-pub(crate) mod go;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
+
+use crate::go;
 
 /// Minor, patch of the staging modules (`k8s.io/kubelet` and its siblings), patch of
 /// `k8s.io/kubernetes`. A new minor is a new line here.

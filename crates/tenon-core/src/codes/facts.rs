@@ -1,5 +1,5 @@
 //! Pages about facts that could not be obtained or believed: `TN05001` to `TN05299`, `TN10…` for
-//! the cloud API, and `TN03299` for the fault script of the simulator.
+//! the cloud API, `TN091…` for waiting on links, `TN03299` for the simulator's fault script.
 
 super::pages! {
     METADATA_UNREACHABLE = "TN05001" "metadata-unreachable",
@@ -62,7 +62,10 @@ super::pages! {
     FACTS_FILE = "TN05025" "facts-file",
         why: "the file given with --facts is not the output of `tenon facts`",
         fix: "make it again with `tenon facts` of this version";
-    NETWORK_NOT_READY = "TN05026" "network-not-ready",
+    NO_LINK = "TN05027" "no-link",
+        why: "the link is gone again, or its name is wrong",
+        fix: "see `ip link` for the links of this machine";
+    NETWORK_NOT_READY = "TN09101" "network-not-ready",
         why: "the links named above did not reach the state they must have before the node may start",
         fix: "see `networkctl status` and the journal of systemd-networkd; --timeout waits longer";
     FAULT_SCRIPT = "TN03299" "fault-script",

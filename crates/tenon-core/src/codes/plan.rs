@@ -44,7 +44,7 @@ super::pages! {
         fix: "save the data and wipe the disk, or set `existingData` to `keep` or `wipe`";
     DISK_SKIPPED = "TN03331" "disk-skipped",
         why: "a disk with a signature is never formatted unless the config says so",
-        fix: "set `spec.instance.localStorage.existingData: wipe` to use the disk, its data is lost then";
+        fix: "set `spec.instance.localStorage.existingData: wipe` to use the disk, its data is lost then; unmount it first if it is in use";
     NO_NODE_ADDRESS = "TN05300" "no-node-address",
         why: "the family of the cluster's service range decides the node's address, and the machine has none of that family",
         fix: "give the instance an address of that family, or correct spec.cluster.cidr";

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::dump::{self, dump_best};
 use super::schema::Kind;
-use super::{Config, dump::Dumped};
+use super::{Config, Options, dump::Dumped, load};
 use crate::decode::Part;
 use crate::facts::Facts;
 use crate::problem::Place;
@@ -58,7 +58,8 @@ impl Cached {
     /// True when a config equals the cached one. Comments and order in the documents do not
     /// count, only what they mean.
     pub fn holds(&self, config: &Config) -> bool {
-        dump_best(config).document == self.document
+        let options = Options { cached: Some(self), partial: true };
+        load(&[], options).is_ok_and(|cached| cached.config == *config)
     }
 }
 

@@ -143,7 +143,7 @@ struct Chain {
 impl Chain {
     fn source(&mut self, index: usize, source: &SourceRead) {
         let Some(bytes) = source.bytes.clone() else {
-            self.notes.push(format!("{}: nothing", source.uri));
+            self.notes.push(format!("{} holds nothing", source.uri));
             return;
         };
         let blob =
@@ -159,7 +159,7 @@ impl Chain {
             return;
         }
         if held.documents.is_empty() && !held.broken() {
-            self.notes.push(format!("{}: {}", source.uri, describe(&decoded.held)));
+            self.notes.push(format!("{} holds {}", source.uri, describe(&decoded.held)));
         }
         self.hints.extend(decoded.hints);
         self.documents.extend(held.documents);

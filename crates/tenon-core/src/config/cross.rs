@@ -7,12 +7,14 @@ use super::grammar::Fault;
 use super::node::{Document, Node, Origin};
 use super::schema::Kind;
 use crate::codes::config as pages;
-use crate::decode::snippet;
-use crate::problem::{Finding, Problem};
+use crate::problem::Finding;
 use crate::tree::Span;
 
 /// The addresses of the metadata service, which no proxy can reach for us.
 const METADATA: [&str; 2] = ["169.254.169.254", "fd00:ec2::254"];
+
+/// Most entries of `node.labels` and `node.taints`.
+const MOST_LABELS: usize = 256;
 
 /// Checks the merged tree. `complete`: it must be enough to build a node. `found` holds what the
 /// documents' own checks found: a value that they refused is not missing.
@@ -26,6 +28,7 @@ pub fn check(
     if complete {
         cross.required();
     }
+    cross.counts();
     cross.outpost();
     cross.max_pods();
     cross.reserved_cpus();
@@ -57,12 +60,7 @@ impl Cross<'_> {
     fn report(&mut self, fault: Fault, path: &str) {
         let origin = self.nearest_origin(path);
         let document = &self.documents[origin.document];
-        let what = format!("`{path}` {}", fault.what);
-        let mut problem = Problem::new(fault.page, what).at(document.place_of(&origin.span, path));
-        problem.snippet = Some(snippet(&document.text, &origin.span));
-        let class = fault.class(document.kind);
-        problem.fix = fault.fix;
-        self.findings.push(Finding { class, problem });
+        self.findings.push(document.finding(&fault, origin.span, path));
     }
 
     fn nearest_origin(&self, path: &str) -> Origin {
@@ -95,6 +93,16 @@ impl Cross<'_> {
                 self.report(Fault::error(&pages::MISSING_FIELD, what), &path);
             } else if only_eks {
                 self.report(Fault::warning(&pages::DISCOVERY, "is not set"), &path);
+            }
+        }
+    }
+
+    fn counts(&mut self) {
+        for path in ["spec.node.labels", "spec.node.taints"] {
+            let size = self.root.find(path).map_or(0, Node::len);
+            if size > MOST_LABELS {
+                let what = format!("has {size} entries; {MOST_LABELS} are allowed");
+                self.report(Fault::error(&pages::TOO_MANY, what), path);
             }
         }
     }

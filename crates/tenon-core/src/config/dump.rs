@@ -1,5 +1,7 @@
 //! The config as a document again: for `config dump`, `config convert`, the cache and the hash.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -339,6 +341,13 @@ fn mirror(mirror: &Mirror) -> Value {
     item
 }
 
+fn duration(length: Duration) -> String {
+    match length.subsec_millis() {
+        0 => format!("{}s", length.as_secs()),
+        _ => format!("{}ms", length.as_millis()),
+    }
+}
+
 fn hook(hook: &Hook) -> Value {
     let mut item = json!({"name": hook.name});
     match &hook.work {
@@ -346,7 +355,7 @@ fn hook(hook: &Hook) -> Value {
         HookWork::Script(script) => item["script"] = json!(script.expose()),
     }
     if hook.timeout != build::HOOK_TIMEOUT {
-        item["timeout"] = json!(format!("{}ms", hook.timeout.as_millis()));
+        item["timeout"] = json!(duration(hook.timeout));
     }
     if hook.on_failure == OnFailure::Warn {
         item["onFailure"] = json!("warn");

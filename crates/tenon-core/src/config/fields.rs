@@ -287,7 +287,6 @@ const LOCAL_STORAGE: &[Field] = &[
         Shape::Choice(Words { any_case: true, ..Words::new(&["RAID0", "RAID10", "Mount"]) }),
         "What to do with the disks; not set: nothing. Any letter case.",
     )
-    .merge(Merge::NonEmpty)
     .example("strategy: RAID0"),
     text("mountPath", G::MountPath, "Where the disks are mounted.")
         .default("/mnt/k8s-disks")

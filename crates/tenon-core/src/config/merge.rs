@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::fields::{self, join};
+use super::grammar::Fault;
 use super::items::identity;
 use super::node::{Data, Document, Node};
 use super::schema::{Field, Kind, Merge};
 use crate::codes::config as pages;
-use crate::decode::snippet;
-use crate::plan::toml_text;
-use crate::problem::{Finding, Problem};
+use crate::problem::Finding;
+use crate::toml_text;
 
 /// Merges the patches of the documents, in order. Findings are those that only two documents
 /// together can cause.
@@ -85,11 +85,8 @@ impl Merger<'_> {
             return Some(patch);
         }
         let document = &self.documents[patch.origin.document];
-        let what = format!("`{path}` cannot be turned off here");
-        let mut problem = Problem::new(&pages::CANNOT_TURN_OFF, what)
-            .at(document.place_of(&patch.origin.span, path));
-        problem.snippet = Some(snippet(&document.text, &patch.origin.span));
-        self.findings.push(Finding::tolerated(problem));
+        let fault = Fault::tolerated(&pages::CANNOT_TURN_OFF, "cannot be turned off here");
+        self.findings.push(document.finding(&fault, patch.origin.span, path));
         base
     }
 }

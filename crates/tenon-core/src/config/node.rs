@@ -5,8 +5,10 @@ use std::fmt;
 
 use serde_json::{Number, Value};
 
+use super::grammar::Fault;
 use super::schema::Kind;
-use crate::problem::Place;
+use crate::decode::snippet;
+use crate::problem::{Finding, Place, Problem};
 use crate::tree::{Span, Tree};
 
 /// A value and its origin. Its `Debug` shows shapes only: values may be secrets.
@@ -50,6 +52,15 @@ impl Document {
     /// The place of a span of this document.
     pub fn place_of(&self, span: &Span, path: &str) -> Place {
         span.in_part(&self.place, path)
+    }
+
+    /// A fault of the value at a path, as this kind of document counts it.
+    pub fn finding(&self, fault: &Fault, span: Span, path: &str) -> Finding {
+        let what = format!("`{path}` {}", fault.what);
+        let mut problem = Problem::new(fault.page, what).at(self.place_of(&span, path));
+        problem.fix.clone_from(&fault.fix);
+        problem.snippet = Some(snippet(&self.text, &span));
+        Finding { class: fault.class(self.kind), problem }
     }
 }
 
@@ -109,6 +120,11 @@ impl Node {
             Data::List(items) => items,
             _ => &[],
         }
+    }
+
+    /// How many entries a list or map has; 0 for anything else.
+    pub fn len(&self) -> usize {
+        self.map().map_or(self.list().len(), BTreeMap::len)
     }
 
     /// The value below a key.

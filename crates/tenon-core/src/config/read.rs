@@ -10,14 +10,10 @@ use super::grammar::{Fault, Grammar};
 use super::node::{Data, Document, Node, Origin};
 use super::schema::{Field, Kind, Shape, Words};
 use super::{free, items};
-use crate::codes::{Page, config as pages};
-use crate::decode::snippet;
+use crate::codes::config as pages;
 use crate::nearest::nearest;
-use crate::problem::{Class, Finding, Problem};
+use crate::problem::Finding;
 use crate::tree::{Dialect, Entry, Meaning, Scalar, Span, Tree, Written};
-
-/// Most entries of `node.labels` and `node.taints`.
-const MOST_LABELS: usize = 256;
 
 /// Reads one document into a patch, with everything that is wrong in it.
 pub fn read(document: &Document, index: usize) -> (Node, Vec<Finding>) {
@@ -51,26 +47,9 @@ impl Reader<'_> {
         Origin { document: self.index, span: tree.span, key }
     }
 
-    /// Records what is wrong at a place. `what` completes "`path` …".
+    /// Records what is wrong at a place. What is said completes "`path` …".
     pub fn report(&mut self, fault: &Fault, span: Span, path: &str) {
-        let class = fault.class(self.kind());
-        let what = format!("`{path}` {}", fault.what);
-        self.add(class, fault.page, what, fault.fix.clone(), span, path);
-    }
-
-    fn add(
-        &mut self,
-        class: Class,
-        page: &'static Page,
-        what: String,
-        fix: Option<String>,
-        span: Span,
-        path: &str,
-    ) {
-        let mut problem = Problem::new(page, what).at(self.document.place_of(&span, path));
-        problem.fix = fix;
-        problem.snippet = Some(snippet(&self.document.text, &span));
-        self.findings.push(Finding { class, problem });
+        self.findings.push(self.document.finding(fault, span, path));
     }
 
     /// A value that the schema has no use for, in both kinds.
@@ -132,10 +111,11 @@ impl Reader<'_> {
         let fix = nearest(&entry.key, siblings)
             .map(|name| format!("did you mean `{name}`?"))
             .or_else(|| elsewhere(&entry.key, kind));
-        let class = if kind == Kind::Eks { Class::Tolerated } else { Class::Error };
         let path = join(path, &entry.key);
-        let what = format!("unknown field `{path}`");
-        self.add(class, &pages::UNKNOWN_FIELD, what, fix, entry.key_span, &path);
+        let fault = Fault { fix, ..Fault::tolerated(&pages::UNKNOWN_FIELD, "") };
+        let mut finding = self.document.finding(&fault, entry.key_span, &path);
+        finding.problem.what = format!("unknown field `{path}`");
+        self.findings.push(finding);
     }
 
     fn field(&mut self, entry: &Entry, field: &'static Field, path: &str) -> Option<Node> {
@@ -145,19 +125,8 @@ impl Reader<'_> {
             return self.null(&entry.value, entry.key_span);
         }
         let node = self.shape(&entry.value, entry.key_span, &field.shape, path)?;
-        if ["labels", "taints"].contains(&field.name) {
-            self.count(&node, path);
-        }
         items::check(self, field, &node, path);
         Some(node)
-    }
-
-    fn count(&mut self, node: &Node, path: &str) {
-        let size = node.map().map_or(node.list().len(), BTreeMap::len);
-        if size > MOST_LABELS {
-            let what = format!("has {size} entries; {MOST_LABELS} are allowed");
-            self.report(&Fault::error(&pages::TOO_MANY, what), node.origin.key, path);
-        }
     }
 
     fn shape(&mut self, tree: &Tree, key: Span, shape: &Shape, path: &str) -> Option<Node> {
@@ -173,9 +142,9 @@ impl Reader<'_> {
                 }
                 _ => self.choice(tree, key, &words, path),
             },
-            Shape::Texts(grammar) => self.list(tree, key, path, |reader, item, path| {
-                reader.text(item, item.span, grammar, path)
-            }),
+            Shape::Texts(grammar) => {
+                self.list(tree, key, path, |reader, item, path| reader.entry(item, grammar, path))
+            }
             Shape::Choices(words) => self.list(tree, key, path, |reader, item, path| {
                 reader.choice(item, item.span, &words, path)
             }),
@@ -207,6 +176,17 @@ impl Reader<'_> {
             }
         }
         Some(Node::new(Data::List(nodes), self.origin(tree, key)))
+    }
+
+    /// One text of a list; an empty one says nothing, except as an argument of a hook.
+    fn entry(&mut self, item: &Tree, grammar: Grammar, path: &str) -> Option<Node> {
+        let node = self.text(item, item.span, grammar, path)?;
+        if node.text() == Some("") && grammar != Grammar::Argument {
+            let fault = Fault::tolerated(&pages::WRONG_TYPE, "is an empty text");
+            self.report(&fault.fix("remove the entry"), item.span, path);
+            return None;
+        }
+        Some(node)
     }
 
     fn map(

@@ -11,10 +11,22 @@ use crate::nearest::nearest;
 pub fn explain(path: &str) -> Result<Explained, Option<String>> {
     let path = path.trim_matches('.');
     let candidates = [path.to_owned(), format!("spec.{path}")];
-    let found = candidates.iter().find_map(|path| Some((path, fields::find(path)?)));
-    match found {
-        Some((path, field)) => Ok(Explained { path: path.clone(), field }),
+    let found = candidates.iter().find_map(|path| Some((path.as_str(), fields::find(path)?)));
+    match found.or_else(|| candidates.iter().find_map(|path| inside(path))) {
+        Some((path, field)) => Ok(Explained { path: path.to_owned(), field }),
         None => Err(suggestion(path)),
+    }
+}
+
+/// The map or free-form object that a path leads into: its own keys are not in the table.
+fn inside(path: &str) -> Option<(&str, &'static Field)> {
+    let (parent, _) = path.rsplit_once('.')?;
+    match fields::find(parent) {
+        Some(field) if matches!(field.shape, Shape::Map(..) | Shape::Free(_)) => {
+            Some((parent, field))
+        }
+        Some(_) => None,
+        None => inside(parent),
     }
 }
 
@@ -136,6 +148,8 @@ mod tests {
             assert!(text.contains(words), "{words}: {text}");
         }
         assert_eq!(explain("kubelet.flags").unwrap().path, "spec.kubelet.flags");
+        let inside = explain("spec.kubelet.config.evictionHard.x").unwrap();
+        assert_eq!(inside.path, "spec.kubelet.config");
         assert_eq!(explain("apiVersion").unwrap().path, "apiVersion");
         assert_eq!(
             explain("spec.hooks.postConfig.argv").unwrap().path,

@@ -176,10 +176,8 @@ impl Field {
     pub const fn new(name: &'static str, shape: Shape, doc: &'static str) -> Self {
         let merge = match shape {
             Shape::Object(_) => Merge::Fields,
-            Shape::Text(_) => Merge::NonEmpty,
-            Shape::Bool | Shape::Int(..) | Shape::Choice(_) | Shape::ChoiceOrInt(_) => {
-                Merge::Replace
-            }
+            Shape::Text(_) | Shape::Choice(_) | Shape::ChoiceOrInt(_) => Merge::NonEmpty,
+            Shape::Bool | Shape::Int(..) => Merge::Replace,
             Shape::Texts(_) | Shape::Choices(_) | Shape::Items(_) => Merge::List,
             Shape::Map(..) => Merge::Keys,
             Shape::Free(_) => Merge::Deep,

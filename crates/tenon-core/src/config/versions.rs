@@ -5,9 +5,7 @@ use super::grammar::Fault;
 use super::kubelet_table::{self, FieldIssue};
 use super::node::{Document, Node};
 use crate::codes::config as pages;
-use crate::decode::snippet;
-use crate::problem::{Finding, Problem};
-use crate::tree::Span;
+use crate::problem::Finding;
 
 const CONFIG: &str = "spec.kubelet.config";
 const FLAGS: &str = "spec.kubelet.flags";
@@ -31,7 +29,7 @@ fn fields(tree: &Node, documents: &[Document], version: (u32, u32)) -> Vec<Findi
         let path = format!("{CONFIG}.{}", issue.path.join("."));
         let what = format!("is refused by kubelet {}.{}: {}", version.0, version.1, issue.message);
         let fault = Fault::tolerated(&pages::UNKNOWN_KUBELET_FIELD, what);
-        place(&fault, node, node.origin.key, &path, documents)
+        documents[node.origin.document].finding(&fault, node.origin.key, &path)
     };
     let new = |issue: &&FieldIssue| !known.iter().any(|other| other.path == issue.path);
     issues.iter().filter(new).map(finding).collect()
@@ -41,8 +39,9 @@ fn unknown_flags(tree: &Node, documents: &[Document], version: (u32, u32)) -> Ve
     let entries = tree.find(FLAGS).map(Node::list).unwrap_or_default();
     let mut findings = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
-        let kind = documents[entry.origin.document].kind;
-        let words = flags::arguments(entry.text().unwrap_or_default(), kind).unwrap_or_default();
+        let document = &documents[entry.origin.document];
+        let words =
+            flags::arguments(entry.text().unwrap_or_default(), document.kind).unwrap_or_default();
         let gone = |name: &&str| {
             kubelet_table::flag(name).is_some_and(|flag| !flag.known_to(Some(version)))
         };
@@ -50,16 +49,8 @@ fn unknown_flags(tree: &Node, documents: &[Document], version: (u32, u32)) -> Ve
             let what = format!("holds `--{name}`, which kubelet {}.{} lacks", version.0, version.1);
             let fault = Fault::tolerated(&pages::UNKNOWN_FLAG, what);
             let path = format!("{FLAGS}[{index}]");
-            findings.push(place(&fault, entry, entry.origin.span, &path, documents));
+            findings.push(document.finding(&fault, entry.origin.span, &path));
         }
     }
     findings
-}
-
-fn place(fault: &Fault, node: &Node, span: Span, path: &str, documents: &[Document]) -> Finding {
-    let document = &documents[node.origin.document];
-    let what = format!("`{path}` {}", fault.what);
-    let mut problem = Problem::new(fault.page, what).at(document.place_of(&span, path));
-    problem.snippet = Some(snippet(&document.text, &span));
-    Finding { class: fault.class(document.kind), problem }
 }

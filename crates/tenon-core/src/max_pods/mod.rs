@@ -3,22 +3,27 @@
 //! ```text
 //! question   network settings, mode, cap: from the config or from the command line
 //! subject    an instance type and what is known about it (instances: the table)
+//! addressing how pods get their addresses, or why they cannot
 //! formula    the arithmetic
 //! explain    the answer as text and as JSON (list: many answers as a table, CSV or map)
+//! notes      what a reader should know about a row
 //! names      patterns and nearest names
 //! ```
 //!
 //! One function, [`answer`], serves the plan, `tenon max-pods` and the checks: two code paths
 //! with two answers is the bug that this room removes.
 
+mod addressing;
 mod explain;
 mod formula;
-mod instances;
+pub mod instances;
 mod list;
 mod names;
+mod notes;
 mod question;
 mod subject;
 
+pub use addressing::Addressing;
 pub use explain::{SCHEMA, json, json_list, text};
 pub use formula::{DEFAULT_PODS, plain};
 pub use instances::{
@@ -35,20 +40,6 @@ use crate::config::{self, MaxPodsMode, OnUnknown};
 use crate::expression::{self, ExpressionError, Variables};
 use crate::facts::InstanceLimits;
 use crate::problem::{Place, Problem};
-
-/// Where prefix delegation begins in the VPC CNI, on each kind of machine.
-const PREFIX_SINCE: CniVersion = CniVersion::new(1, 9, 0);
-const METAL_PREFIX_SINCE: CniVersion = CniVersion::new(1, 11, 0);
-const IPV6_SINCE: CniVersion = CniVersion::new(1, 10, 0);
-
-/// Types whose interfaces older public lists count over all cards. In doubt the lower value is
-/// taken: too high a limit gives pods that never get an address.
-const DISPUTED: [(&str, u32); 4] = [
-    ("i7ie.48xlarge", 15),
-    ("i7ie.metal-48xl", 15),
-    ("i8ge.48xlarge", 24),
-    ("i8ge.metal-48xl", 24),
-];
 
 /// A pod limit with the chain that leads to it.
 #[derive(Debug, Clone, PartialEq)]
@@ -97,30 +88,6 @@ impl Resolved<'_> {
     pub fn memory_mib(&self) -> Option<u64> {
         let by_type = self.row.map(|row| row.memory_mib);
         self.machine.map(|machine| machine.memory_mib).or(by_type)
-    }
-}
-
-/// How pods get their addresses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Addressing {
-    Secondary,
-    Prefix,
-    Ipv6Prefix,
-    /// Another CNI hands them out.
-    Other,
-    /// The type is not known.
-    Unknown,
-}
-
-impl Addressing {
-    pub fn name(self) -> &'static str {
-        match self {
-            Addressing::Secondary => "secondary addresses",
-            Addressing::Prefix => "prefix delegation",
-            Addressing::Ipv6Prefix => "ipv6 prefixes",
-            Addressing::Other => "other cni",
-            Addressing::Unknown => "unknown",
-        }
     }
 }
 
@@ -179,8 +146,8 @@ pub fn answer<'a>(question: &Question, subject: &Subject<'a>) -> Result<Resolved
 
 fn known<'a>(question: &Question, limits: &Limits<'a>) -> Result<Resolved<'a>, Problem> {
     let network = &question.network;
-    let mut notes = notes(limits);
-    let addressing = addressing(network, limits, &mut notes)?;
+    let mut notes = notes::about(limits);
+    let addressing = addressing::choose(network, limits, &mut notes)?;
     let used_enis = formula::used_enis(limits.enis, network);
     let uncapped = uncapped(addressing, used_enis, limits);
     let cap = cap(question.cap, addressing, limits.vcpu, uncapped);
@@ -272,71 +239,6 @@ fn mode_name(mode: &MaxPodsMode) -> &'static str {
     }
 }
 
-/// Chooses how pods get their addresses, or says why that is not possible.
-fn addressing(
-    network: &Network,
-    limits: &Limits<'_>,
-    notes: &mut Vec<String>,
-) -> Result<Addressing, Problem> {
-    let Cni::Vpc(version) = network.cni else { return Ok(Addressing::Other) };
-    if network.ip_family == IpFamily::Ipv6 {
-        return match ipv6_obstacle(version, limits) {
-            None => Ok(Addressing::Ipv6Prefix),
-            Some(why) => Err(refused(&codes::max_pods::NO_IPV6, "IPv6 is", limits, &why)),
-        };
-    }
-    match (network.prefix, prefix_obstacle(version, network.metal, limits)) {
-        (Prefix::Off, _) => Ok(Addressing::Secondary),
-        (_, None) => Ok(Addressing::Prefix),
-        (Prefix::Auto, Some(why)) => {
-            notes.push(format!("secondary addresses taken: {why}"));
-            Ok(Addressing::Secondary)
-        }
-        (Prefix::On, Some(why)) => {
-            let page = &codes::max_pods::NO_PREFIX_DELEGATION;
-            Err(refused(page, "prefix delegation is", limits, &why)
-                .at(Place::field("spec.kubelet.maxPods.prefixDelegation")))
-        }
-    }
-}
-
-fn refused(page: &'static codes::Page, thing: &str, limits: &Limits<'_>, why: &str) -> Problem {
-    Problem::new(page, format!("{thing} not possible on {}", limits.name)).cause(why)
-}
-
-/// Why prefix delegation is not possible, if it is not.
-fn prefix_obstacle(
-    version: Option<CniVersion>,
-    metal: MetalPrefix,
-    limits: &Limits<'_>,
-) -> Option<String> {
-    let since = match limits.virt() {
-        Some(Virt::Xen) => return Some("the type runs on the Xen hypervisor".to_owned()),
-        Some(Virt::Metal) if metal == MetalPrefix::Deny => {
-            return Some("prefixes on bare metal are switched off".to_owned());
-        }
-        Some(Virt::Metal) => METAL_PREFIX_SINCE,
-        Some(Virt::Nitro) | None => PREFIX_SINCE,
-    };
-    too_old(version, since)
-}
-
-fn ipv6_obstacle(version: Option<CniVersion>, limits: &Limits<'_>) -> Option<String> {
-    if limits.virt() == Some(Virt::Xen) {
-        return Some("the type runs on the Xen hypervisor".to_owned());
-    }
-    if limits.row.is_some_and(|row| row.ipv6_per_eni == 0) {
-        return Some("the type has no IPv6".to_owned());
-    }
-    too_old(version, IPV6_SINCE)
-}
-
-/// An unnamed version counts as a current one.
-fn too_old(version: Option<CniVersion>, since: CniVersion) -> Option<String> {
-    let version = version.filter(|version| *version < since)?;
-    Some(format!("the VPC CNI does it since {since}, and this is {version}"))
-}
-
 fn uncapped(addressing: Addressing, used_enis: u32, limits: &Limits<'_>) -> u32 {
     match addressing {
         Addressing::Prefix | Addressing::Ipv6Prefix => {
@@ -385,7 +287,7 @@ fn alternatives(network: &Network, limits: &Limits<'_>) -> Alternatives {
     };
     let plain = formula::secondary(used(false), limits.ipv4_per_eni);
     let limit = formula::cap_by_vcpu(limits.vcpu);
-    let possible = prefix_obstacle(None, network.metal, limits).is_none();
+    let possible = addressing::prefix_obstacle(None, network.metal, limits).is_none();
     let prefix = possible.then(|| formula::prefix(used(false), limits.ipv4_per_eni));
     Alternatives {
         plain,
@@ -394,32 +296,6 @@ fn alternatives(network: &Network, limits: &Limits<'_>) -> Alternatives {
         prefix_uncapped: prefix,
         custom_networking: formula::secondary(used(true), limits.ipv4_per_eni),
     }
-}
-
-/// What a reader of the answer should know about the row.
-fn notes(limits: &Limits<'_>) -> Vec<String> {
-    let mut notes = Vec::new();
-    if let Some((_, older)) = DISPUTED.iter().find(|(name, _)| *name == limits.name) {
-        let pods = formula::plain(*older, limits.ipv4_per_eni);
-        notes.push(format!(
-            "older public lists count {older} interfaces ({pods} pods); the default card has {}",
-            limits.enis
-        ));
-    }
-    if limits.enis == 1 {
-        notes.push("a single interface: custom networking leaves no address for pods".to_owned());
-    }
-    let Some(row) = limits.row else { return notes };
-    match row.arch {
-        Arch::Mac => notes.push("a Mac: never a Linux node".to_owned()),
-        Arch::X86_64 | Arch::Arm64 => {}
-    }
-    match row.origin {
-        Origin::Api => {}
-        Origin::Overlay => notes.push("not listed by the EC2 API; from the overlay".to_owned()),
-        Origin::Corrected => notes.push("the EC2 API's row is corrected by the overlay".to_owned()),
-    }
-    notes
 }
 
 /// A type that nobody knows: refused, or the default with a warning that stays.

@@ -28,7 +28,7 @@ pub struct Limits<'a> {
 /// Who answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Source<'a> {
-    /// `table`, `file`, `facts`, `default`
+    /// `table`, `file`, `facts`, `ec2`, `default`
     pub kind: &'static str,
     pub date: &'a str,
     pub version: &'a str,
@@ -51,14 +51,15 @@ impl<'a> Limits<'a> {
         }
     }
 
-    fn of_facts(name: &'a str, limits: InstanceLimits) -> Self {
+    /// Numbers without a row, and who gave them.
+    pub fn bare(name: &'a str, limits: InstanceLimits, kind: &'static str) -> Self {
         Limits {
             name,
             enis: limits.default_enis,
             ipv4_per_eni: limits.ipv4_per_eni,
             vcpu: limits.vcpu,
             row: None,
-            source: Source { kind: "facts", date: "", version: "" },
+            source: Source { kind, date: "", version: "" },
         }
     }
 
@@ -80,7 +81,7 @@ impl<'a> Subject<'a> {
         let brought = tables.iter().find_map(|table| Some((table.find(name)?, *table)));
         match (brought, limits) {
             (Some((row, table)), _) => Subject::Known(Limits::of_row(row, "file", table)),
-            (None, Some(limits)) => Subject::Known(Limits::of_facts(name, limits)),
+            (None, Some(limits)) => Subject::Known(Limits::bare(name, limits, "facts")),
             (None, None) => Subject::Unknown(name),
         }
     }

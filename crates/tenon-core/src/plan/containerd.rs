@@ -7,11 +7,11 @@ use toml::{Table, Value};
 use super::containerd_schema::{self, Schema, Translation};
 use super::node::Node;
 use super::step::{Action, FileBody, Program, Step};
-use super::toml_text::{basic, canonical, merge_over};
 use super::{Draft, Owner, kubelet, runtime_spec, soci};
 use crate::codes;
 use crate::kube_version::{CDI, SCHEMA_3};
 use crate::problem::{Finding, Place, Problem};
+use crate::toml_text::{basic, canonical, merge_over};
 
 pub(crate) const PATH: &str = "/etc/containerd/config.toml";
 /// What `containerd config migrate` reads when the native translation does not know a table.

@@ -38,6 +38,8 @@ const BINDS: [(DisabledMount, &str, &str); 4] = [
 pub(crate) fn plan(node: &Node, draft: &mut Draft) {
     let mut disks: Vec<&Disk> = node.facts.machine.instance_store.iter().collect();
     disks.sort_by(|a, b| (&a.serial, &a.device).cmp(&(&b.serial, &b.device)));
+    // One disk may have two names; two mounts of it would be one too many.
+    disks.dedup_by_key(|disk| identity(disk));
     if disks.is_empty() {
         return;
     }
@@ -46,6 +48,35 @@ pub(crate) fn plan(node: &Node, draft: &mut Draft) {
         Some(DiskStrategy::Raid0) => plan_array(node, 0, &disks, draft),
         Some(DiskStrategy::Raid10) => plan_array(node, 10, &disks, draft),
         Some(DiskStrategy::Mount) => plan_each(node, &disks, draft),
+    }
+}
+
+/// What a device bears before anything is done to it.
+struct Found<'a> {
+    device: &'a str,
+    signature: Option<&'a str>,
+    uuid: Option<&'a str>,
+    /// Mounted somewhere: formatting it is out of the question.
+    in_use: bool,
+}
+
+impl<'a> Found<'a> {
+    fn on_disk(disk: &'a Disk) -> Self {
+        Found {
+            device: &disk.device,
+            signature: disk.signature.as_deref(),
+            uuid: disk.uuid.as_deref(),
+            in_use: disk.mounted_at.is_some(),
+        }
+    }
+
+    fn on_array(array: &'a Array) -> Self {
+        Found {
+            device: &array.device,
+            signature: array.signature.as_deref(),
+            uuid: array.uuid.as_deref(),
+            in_use: array.mounted_at.is_some(),
+        }
     }
 }
 
@@ -60,20 +91,14 @@ enum Verdict {
 }
 
 /// Applies the rule for existing data to one device.
-fn judge(
-    found: (Option<&str>, Option<&str>),
-    ours: &str,
-    rule: ExistingData,
-    device: &str,
-    draft: &mut Draft,
-) -> Verdict {
-    match found {
+fn judge(found: &Found, ours: &str, rule: ExistingData, draft: &mut Draft) -> Verdict {
+    match (found.signature, found.uuid) {
         (None, _) => Verdict::Format { force: false },
         (Some("xfs"), Some(uuid)) if same_uuid(uuid, ours) => Verdict::Use(uuid.to_owned()),
-        _ if rule == ExistingData::Wipe => Verdict::Format { force: true },
+        _ if rule == ExistingData::Wipe && !found.in_use => Verdict::Format { force: true },
         (Some("xfs"), Some(uuid)) if rule == ExistingData::Keep => Verdict::Use(uuid.to_owned()),
         (Some(signature), _) => {
-            report_foreign(device, signature, rule, draft);
+            report_foreign(found.device, signature, rule, draft);
             Verdict::Skip
         }
     }
@@ -120,8 +145,7 @@ fn plan_array(node: &Node, level: u32, disks: &[&Disk], draft: &mut Draft) {
 fn use_array(node: &Node, array: &Array, draft: &mut Draft) -> Option<String> {
     let ours = derived_uuid(node, "filesystem", ARRAY_NAME);
     let rule = node.config.instance.local_storage.existing_data;
-    let found = (array.signature.as_deref(), array.uuid.as_deref());
-    let verdict = judge(found, &ours, rule, &array.device, draft);
+    let verdict = judge(&Found::on_array(array), &ours, rule, draft);
     if !matches!(verdict, Verdict::Skip) {
         add_scan(Some(SCAN_PATH.into()), draft);
     }
@@ -197,10 +221,9 @@ fn plan_each(node: &Node, disks: &[&Disk], draft: &mut Draft) {
     draft.disk_indexes = indexes(node, disks);
     let mut mounts = Vec::new();
     for disk in disks {
-        let at = format!("{}/{}", mount_root(node), draft.disk_indexes[&disk.serial]);
-        let ours = derived_uuid(node, "filesystem", &disk.serial);
-        let found = (disk.signature.as_deref(), disk.uuid.as_deref());
-        match judge(found, &ours, rule, &disk.device, draft) {
+        let at = format!("{}/{}", mount_root(node), draft.disk_indexes[identity(disk)]);
+        let ours = derived_uuid(node, "filesystem", identity(disk));
+        match judge(&Found::on_disk(disk), &ours, rule, draft) {
             Verdict::Use(uuid) => mounts.push(disk_mount(&uuid, &at)),
             Verdict::Format { force } => {
                 add_mkfs(&disk.device, &ours, force, !force, draft);
@@ -227,17 +250,22 @@ fn indexes(node: &Node, disks: &[&Disk]) -> BTreeMap<String, u32> {
     let known = record.map(|run| run.disk_indexes.clone()).unwrap_or_default();
     let mut chosen: BTreeMap<String, u32> = disks
         .iter()
-        .filter_map(|disk| Some((disk.serial.clone(), *known.get(&disk.serial)?)))
+        .filter_map(|disk| Some((identity(disk).to_owned(), *known.get(identity(disk))?)))
         .collect();
     let mut taken: BTreeSet<u32> = chosen.values().copied().collect();
     for disk in disks {
-        if !chosen.contains_key(&disk.serial) {
+        if !chosen.contains_key(identity(disk)) {
             let free = (1..).find(|index| !taken.contains(index)).unwrap_or(u32::MAX);
             taken.insert(free);
-            chosen.insert(disk.serial.clone(), free);
+            chosen.insert(identity(disk).to_owned(), free);
         }
     }
     chosen
+}
+
+/// What a disk is known by from run to run: device names change, serials do not.
+fn identity(disk: &Disk) -> &str {
+    if disk.serial.is_empty() { &disk.device } else { &disk.serial }
 }
 
 fn mount_root<'a>(node: &'a Node) -> &'a str {

@@ -19,6 +19,11 @@ pub(crate) fn check(config: &Config, facts: &Facts, draft: &mut Draft) {
             draft.findings.push(Finding::error(problem.at(Place::field(place))));
         }
     }
+    if !is_plain_path(&config.instance.local_storage.mount_path) {
+        let problem = Problem::new(&codes::config::BAD_PATH, "the mount path is not a plain path");
+        let place = Place::field("spec.instance.localStorage.mountPath");
+        draft.findings.push(Finding::error(problem.at(place)));
+    }
     for (service, variables) in &config.instance.environment {
         check_service(service, draft);
         for (name, value) in variables {
@@ -72,6 +77,13 @@ fn check_service(service: &str, draft: &mut Draft) {
     }
 }
 
+/// Absolute, and no part of it means another place.
+fn is_plain_path(path: &str) -> bool {
+    path.strip_prefix('/').is_some_and(|rest| {
+        rest.trim_end_matches('/').split('/').all(|part| !["", ".", ".."].contains(&part))
+    })
+}
+
 fn is_variable(name: &str) -> bool {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
     name.bytes().all(allowed) && name.bytes().next().is_some_and(|b| !b.is_ascii_digit())
@@ -114,6 +126,17 @@ mod tests {
         assert_eq!(codes_of(|c| c.cluster.api_server_endpoint.push('\r')), bad);
         assert_eq!(codes_of(|c| drop(c.node.labels.insert("k".into(), "v\n".into()))), bad);
         assert_eq!(codes_of(|c| c.instance.nameservers.push("1.1.1.1\nDNSSEC=no".into())), bad);
+    }
+
+    #[test]
+    fn fault_65_the_mount_path_is_where_it_says() {
+        let found = |path: &str| codes_of(|c| c.instance.local_storage.mount_path = path.into());
+        for good in ["/mnt/k8s-disks", "/data/local disks/"] {
+            assert_eq!(found(good), Vec::<&str>::new(), "{good}");
+        }
+        for bad in ["", "/", "mnt", "/mnt/../etc", "/mnt//x", "/./mnt"] {
+            assert_eq!(found(bad), ["bad-path"], "{bad}");
+        }
     }
 
     #[test]

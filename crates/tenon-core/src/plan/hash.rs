@@ -18,8 +18,12 @@ pub fn hash_full(plan: &Plan) -> String {
 
 fn hash(plan: &Plan, with_secrets: bool) -> String {
     let mut steps: Vec<_> = plan.steps.iter().map(|step| step.to_json(with_secrets)).collect();
-    if !with_secrets {
-        steps.iter_mut().for_each(drop_secret_length);
+    for step in &mut steps {
+        // Reasons are words for people; other words do not make another plan.
+        step["because"].take();
+        if !with_secrets {
+            drop_secret_length(step);
+        }
     }
     let text = json!({"steps": steps, "diskIndexes": plan.disk_indexes}).to_string();
     format!("sha256:{}", hex_digest(text.as_bytes()))

@@ -68,3 +68,37 @@ fn exec<'a>(node: &'a Node) -> (&'static str, Vec<&'a str>) {
 fn token<'a>(cluster: &'a str, region: &'a str) -> Vec<&'a str> {
     vec!["eks", "get-token", "--cluster-name", cluster, "--region", region]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture;
+    use super::super::{Draft, Node};
+    use super::*;
+    use crate::tree::{Tree, Written};
+    use crate::yaml;
+    use proptest::prelude::*;
+
+    /// Every scalar of a document, in order.
+    fn scalars(tree: &Tree) -> Vec<&str> {
+        match &tree.value {
+            Written::Scalar(scalar) => vec![scalar.text.as_str()],
+            Written::List(items) => items.iter().flat_map(scalars).collect(),
+            Written::Map(entries) => {
+                entries.iter().flat_map(|entry| scalars(&entry.value)).collect()
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_name_stays_one_value(name in "[ -~é]{1,12}") {
+            let (mut config, facts) = (fixture::config(), fixture::facts());
+            config.cluster.name = name.clone();
+            let node = Node::resolve(&config, &facts, &mut Draft::default()).unwrap();
+            let trees = yaml::parse(&document(&node)).unwrap();
+            let found = scalars(&trees[0]);
+            let last = &found[found.len() - 6..];
+            prop_assert_eq!(last, ["eks", "get-token", "--cluster-name", &name, "--region", "us-west-2"]);
+        }
+    }
+}

@@ -36,7 +36,6 @@ mod soci;
 mod stale;
 pub mod step;
 pub mod text_diff;
-pub mod toml_text;
 mod units;
 
 #[cfg(test)]

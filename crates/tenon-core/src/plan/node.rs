@@ -128,11 +128,15 @@ impl Cluster {
         let id = Some(wanted.id.clone())
             .filter(|text| !text.is_empty())
             .or_else(|| described.and_then(|cluster| cluster.outpost_id.clone()));
+        let id = match wanted.outpost {
+            Some(_) => required(id, "id", draft),
+            None => Some(String::new()),
+        };
         let endpoint = required(endpoint, "apiServerEndpoint", draft);
         let certificate_authority = required(authority, "certificateAuthority", draft);
         let cidr = required(cidr, "cidr", draft);
         Some(Cluster {
-            id: id.unwrap_or_default(),
+            id: id?,
             endpoint: endpoint?,
             certificate_authority: certificate_authority?,
             cidr: cidr?,

@@ -2,13 +2,13 @@
 
 use super::node::Node;
 use super::step::FileBody;
-use super::toml_text::basic;
 use super::{Draft, Owner};
 use crate::codes;
 use crate::config::{Mirror, Registry};
 use crate::problem::{Finding, Place, Problem};
+use crate::toml_text::basic;
 
-pub(crate) const DIRECTORY: &str = "/etc/containerd/certs.d";
+const DIRECTORY: &str = "/etc/containerd/certs.d";
 
 /// Plans one file per registry; a name that is no host is refused.
 pub(crate) fn plan(node: &Node, draft: &mut Draft) {
@@ -20,11 +20,15 @@ pub(crate) fn plan(node: &Node, draft: &mut Draft) {
             draft.findings.push(Finding::error(problem));
             continue;
         }
-        let path = format!("{DIRECTORY}/{}/hosts.toml", registry.host);
-        let mut file = FileBody::new(path, 0o644, text(registry));
+        let mut file = FileBody::new(path(registry), 0o644, text(registry));
         file.refuse_foreign = true;
         draft.file(Owner::Containerd, file, "spec.containerd.registries");
     }
+}
+
+/// Where containerd looks for the mirrors of a registry.
+pub(crate) fn path(registry: &Registry) -> String {
+    format!("{DIRECTORY}/{}/hosts.toml", registry.host)
 }
 
 /// The name becomes a directory, so the grammar is narrow: no `..`, no `/`.

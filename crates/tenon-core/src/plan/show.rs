@@ -18,7 +18,7 @@ impl Step {
         let mut json = self.action.to_json(show_secrets);
         json["op"] = json!(self.action.op());
         json["phase"] = json!(self.phase);
-        json["because"] = json!(self.because);
+        json["because"] = json!([self.because]);
         json
     }
 }
@@ -147,4 +147,45 @@ fn hook_json(stage: HookStage, hook: &Hook, show_secrets: bool) -> Value {
         HookWork::Script(_) => json["script"] = json!(REDACTED),
     }
     json
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_shows_its_exact_bytes() {
+        let step = Step::config(Action::File(FileBody::new("/etc/x", 0o600, "abc")), "why");
+        let expected = json!({
+            "op": "file",
+            "phase": "config",
+            "because": ["why"],
+            "path": "/etc/x",
+            "mode": "0600",
+            "bytes": 3,
+            "secret": false,
+            "refuseForeign": false,
+            "keepExisting": false,
+            "sha256": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+            "content": "abc",
+        });
+        assert_eq!(step.to_json(false), expected);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_encoded() {
+        let step = Step::run(Action::File(FileBody::new("/x", 0o644, [0xff, 0x00])), "why");
+        let json = step.to_json(false);
+        assert_eq!(json["contentBase64"], "/wA=");
+        assert!(json.get("content").is_none());
+    }
+
+    #[test]
+    fn a_secret_shows_its_size_alone() {
+        let step = Step::config(Action::File(FileBody::new("/x", 0o600, "abc").secret()), "why");
+        let hidden = step.to_json(false);
+        assert_eq!((&hidden["content"], &hidden["bytes"]), (&json!(REDACTED), &json!(3)));
+        assert!(hidden.get("sha256").is_none());
+        assert_eq!(step.to_json(true)["content"], "abc");
+    }
 }

@@ -1,6 +1,7 @@
 //! A plan as data: it can be printed, hashed, compared, reviewed and refused.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -107,7 +108,7 @@ impl Action {
 }
 
 /// A file with exact content. Owner is always root:root.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct FileBody {
     pub path: String,
     pub mode: u32,
@@ -118,6 +119,18 @@ pub struct FileBody {
     pub refuse_foreign: bool,
     /// Write only in place of nothing: kept if present, whatever its content.
     pub keep_existing: bool,
+}
+
+/// Without the content, which may be secret and is long in any case.
+impl fmt::Debug for FileBody {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("FileBody")
+            .field("path", &self.path)
+            .field("mode", &format_args!("{:04o}", self.mode))
+            .field("bytes", &self.body.len())
+            .field("secret", &self.secret)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Lines between `# BEGIN tenon NAME` and `# END tenon NAME`.

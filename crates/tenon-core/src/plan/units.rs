@@ -50,7 +50,8 @@ pub(crate) fn start(node: &Node, draft: &mut Draft) {
     if node.soci {
         draft.add(Owner::Containerd, unit(soci_unit(), "featureGates.FastImagePull"));
     }
-    draft.add(Owner::Containerd, unit(containerd_unit(node), "runs the containers"));
+    let migrated = draft.planned().contains(containerd::MIGRATION_INPUT);
+    draft.add(Owner::Containerd, unit(containerd_unit(node, migrated), "runs the containers"));
     if node.soci && node.facts.machine.pause_archive {
         let import = Action::Program(pause_import());
         draft.add(Owner::Containerd, Step::run(import, "the sandbox image, for the snapshotter"));
@@ -67,14 +68,13 @@ fn soci_unit() -> Unit {
     daemon(soci::UNIT, 60, &inputs, Ready::Job, &[])
 }
 
-fn containerd_unit(node: &Node) -> Unit {
-    let certs = format!("{}/", registries::DIRECTORY);
-    let mut inputs = vec![
-        containerd::PATH,
-        runtime_spec::PATH,
-        &certs,
-        "/etc/systemd/system/containerd.service.d/",
-    ];
+fn containerd_unit(node: &Node, migrated: bool) -> Unit {
+    let hosts: Vec<String> =
+        node.config.containerd.registries.iter().map(registries::path).collect();
+    let mut inputs =
+        vec![containerd::PATH, runtime_spec::PATH, "/etc/systemd/system/containerd.service.d/"];
+    inputs.extend(hosts.iter().map(String::as_str));
+    inputs.extend(migrated.then_some(containerd::MIGRATION_INPUT));
     if node.soci {
         inputs.push(soci::CONFIG_PATH);
     }

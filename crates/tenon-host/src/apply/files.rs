@@ -33,6 +33,8 @@ pub struct Batch {
     pub directories: Vec<DirectoryChange>,
     /// In the order in which they appear.
     pub files: Vec<FileChange>,
+    /// The first file saves what the others replace: its name must be on disk before theirs.
+    pub saved_first: bool,
     pub removals: Vec<String>,
 }
 
@@ -66,7 +68,8 @@ pub fn write(
         unmake(directories, &made);
         return Err(problem);
     }
-    if let Err((problem, renamed)) = rename(directories, &temporaries, probe) {
+    let saved = batch.saved_first.then_some(made.as_slice());
+    if let Err((problem, renamed)) = rename(directories, &temporaries, saved, probe) {
         discard(directories, &temporaries[renamed..]);
         return Err(problem);
     }
@@ -272,10 +275,12 @@ fn on_tmpfs(directories: &mut Directories<'_>, path: &str) -> bool {
     rustix::fs::fstatfs(parent).is_ok_and(|stat| stat.f_type == TMPFS_MAGIC)
 }
 
-/// Gives the temporaries their names. An error says how many have theirs.
+/// Gives the temporaries their names. An error says how many have theirs. With `saved`, the
+/// directories made for the first file, that file is on disk before the second is renamed.
 fn rename(
     directories: &mut Directories<'_>,
     temporaries: &[Temporary<'_>],
+    saved: Option<&[String]>,
     probe: Probe<'_>,
 ) -> Result<(), (Problem, usize)> {
     for (done, temporary) in temporaries.iter().enumerate() {
@@ -292,8 +297,37 @@ fn rename(
                 if done == 0 { &codes::host::FILE_WRITE } else { &codes::host::RENAME_STOPPED };
             (problem(page, "renaming to", path, error), done)
         })?;
+        if let (0, Some(made)) = (done, saved) {
+            sync_name(directories, path, made).map_err(|problem| (problem, 1))?;
+        }
     }
     Ok(())
+}
+
+/// Syncs the directory of a file, and the directories above it as far as they were just made.
+fn sync_name(
+    directories: &mut Directories<'_>,
+    path: &str,
+    made: &[String],
+) -> Result<(), Problem> {
+    let mut at = path;
+    loop {
+        let parent = split(at).0;
+        sync_directory(directories, parent)?;
+        if !made.iter().any(|directory| directory == parent) {
+            return Ok(());
+        }
+        at = parent;
+    }
+}
+
+fn sync_directory(directories: &mut Directories<'_>, path: &str) -> Result<(), Problem> {
+    let directory = directories
+        .get(path)
+        .and_then(|directory| directory.ok_or_else(|| io::ErrorKind::NotFound.into()));
+    let synced =
+        directory.and_then(|directory| Ok(retry_on_intr(|| rustix::fs::fsync(directory.fd()))?));
+    synced.map_err(|error| problem(&codes::host::SYNC_FAILED, "syncing", path, error))
 }
 
 fn remove(
@@ -329,12 +363,7 @@ fn sync_directories(
     touched.sort_by_key(|path| std::cmp::Reverse(parents(path).count() + path.len().min(1)));
     for path in touched {
         probe("directory-sync")?;
-        let directory = directories
-            .get(path)
-            .and_then(|directory| directory.ok_or_else(|| io::ErrorKind::NotFound.into()));
-        let synced = directory
-            .and_then(|directory| Ok(retry_on_intr(|| rustix::fs::fsync(directory.fd()))?));
-        synced.map_err(|error| problem(&codes::host::SYNC_FAILED, "syncing", path, error))?;
+        sync_directory(directories, path)?;
     }
     Ok(())
 }

@@ -29,6 +29,7 @@ mod preflight;
 mod programs;
 mod record;
 mod report;
+mod steps;
 mod store;
 mod undo;
 mod units;

@@ -1,28 +1,22 @@
-//! The two phases of a run, step by step.
+//! The two phases of a run: what they start from, and the record that they end with.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
 use tenon_core::config::Hook;
-use tenon_core::plan::diff::{self, Changes, Scene, UnitNeed, Unplanned};
-use tenon_core::plan::record::{Record, SCHEMA, Saved};
-use tenon_core::plan::step::{
-    Action, Bind, FileBody, HookStage, Phase, Program, Step, Summary, Unit,
-};
+use tenon_core::plan::diff::{self, Changes, Scene, Unplanned};
+use tenon_core::plan::record::{RECORD_PATH, Record, SCHEMA, Saved};
+use tenon_core::plan::step::{HookStage, Step, Summary};
 use tenon_core::plan::{Plan, hash_full, hash_public};
 use tenon_core::problem::{Finding, Problem};
 
 use super::directories::{Directories, unreadable};
 use super::files::{self, Batch, Probe, own};
-use super::report::{Change, Report, file_changes};
+use super::report::{Report, file_changes};
 use super::units::Units;
-use super::{Lock, Options, bind, hooks, observe, preflight, programs, record, record_of_instance};
+use super::{Lock, Options, observe, preflight, record, record_of_instance};
 use crate::root::Root;
 use crate::stop;
-use crate::systemd;
-
-/// Mode of a file that holds a program's output.
-const OUTPUT_MODE: u32 = 0o644;
 
 /// A phase under way.
 pub(super) struct Work<'a> {
@@ -34,7 +28,7 @@ pub(super) struct Work<'a> {
     /// The record as it will be written at the end.
     pub after: Record,
     pub report: Report,
-    units: Units<'a>,
+    pub units: Units<'a>,
     probe: Probe<'a>,
 }
 
@@ -124,162 +118,6 @@ impl<'a> Work<'a> {
         })
     }
 
-    pub(super) fn config(&mut self) -> Result<(), Problem> {
-        let steps: Vec<&Step> =
-            self.plan.steps.iter().filter(|step| step.phase == Phase::Config).collect();
-        programs::check_present(self.directories.root(), &self.plan.steps)?;
-        let changes = self.files(&steps, self.options.unplanned)?;
-        // A manager that does not run yet reads everything when it starts.
-        if systemd::is_running(self.directories.root()) {
-            self.reload(changes.reload.as_deref())?;
-            self.units(&steps, &changes.units)?;
-        }
-        self.hooks(&steps)
-    }
-
-    pub(super) fn run(&mut self) -> Result<(), Problem> {
-        let plan = self.plan;
-        programs::check_present(self.directories.root(), &plan.steps)?;
-        let steps: Vec<&Step> = plan.steps.iter().filter(|step| step.phase == Phase::Run).collect();
-        for group in steps.chunk_by(|a, b| is_file(a) && is_file(b)) {
-            // Programs and units change the tree behind our open handles.
-            self.directories.forget();
-            self.group(group)?;
-        }
-        Ok(())
-    }
-
-    /// Makes neighbouring file steps true in one batch, any other step by itself.
-    fn group(&mut self, group: &[&Step]) -> Result<(), Problem> {
-        stop::check()?;
-        match &group[0].action {
-            Action::Program(program) => self.program(program),
-            Action::Bind(bind) => self.bind(bind),
-            Action::Hook { .. } => self.hooks(group),
-            Action::Unit(_) => {
-                let needs = self.compare(group, Unplanned::Keep)?.units;
-                self.units(group, &needs)
-            }
-            Action::Reload { .. } => {
-                let reason = self.compare(group, Unplanned::Keep)?.reload;
-                let touched = self.touched_input(&group[0].action);
-                self.reload(reason.or(touched).as_deref())
-            }
-            Action::Directory { .. }
-            | Action::File(_)
-            | Action::Link { .. }
-            | Action::Block(_)
-            | Action::Remove(_) => self.files(group, Unplanned::Keep).map(|_| ()),
-        }
-    }
-
-    /// A unit file that this run has changed before the reload step came.
-    fn touched_input(&self, action: &Action) -> Option<String> {
-        let Action::Reload { inputs } = action else { return None };
-        let mut changed = self.report.changes.iter().filter(|change| change.kind == "file");
-        let touched = changed.find(|change| diff::is_input(inputs, &change.path))?;
-        Some(format!("{} changed", touched.path))
-    }
-
-    fn reload(&mut self, reason: Option<&str>) -> Result<(), Problem> {
-        let Some(reason) = reason else { return Ok(()) };
-        let start = Instant::now();
-        self.units.reload()?;
-        self.report.add(Change::new("reload", "systemd", "run"), start.elapsed());
-        tracing::debug!(reason, "reloaded");
-        self.report.time("units", start.elapsed());
-        Ok(())
-    }
-
-    fn units(&mut self, steps: &[&Step], needs: &[UnitNeed]) -> Result<(), Problem> {
-        for unit in steps.iter().filter_map(|step| unit_of(step)) {
-            let Some(need) = needs.iter().find(|need| need.unit == unit.name) else { continue };
-            let start = Instant::now();
-            let outcome = self.units.ensure(unit, need)?;
-            self.report.warnings.extend(outcome.warning);
-            self.after.units.insert(unit.name.clone(), need.mark.clone());
-            if let Some(verb) = outcome.verb {
-                let reason = need.stale.as_deref().unwrap_or("not active");
-                tracing::debug!(unit = unit.name, reason, "because");
-                self.report.add(Change::new("unit", &unit.name, verb.word()), start.elapsed());
-            }
-            self.report.time("units", start.elapsed());
-        }
-        Ok(())
-    }
-
-    fn hooks(&mut self, steps: &[&Step]) -> Result<(), Problem> {
-        for step in steps {
-            match &step.action {
-                // These ran before the plan was made.
-                Action::Hook { stage: HookStage::PreBootstrap, .. } => {}
-                Action::Hook { stage, hook } => self.hook(*stage, hook)?,
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    fn hook(&mut self, stage: HookStage, hook: &Hook) -> Result<(), Problem> {
-        let start = Instant::now();
-        let summary = &self.plan.summary;
-        let context = hooks::Context {
-            stage,
-            instance_id: &summary.instance_id,
-            node_name: (stage != HookStage::PreBootstrap).then_some(&summary.node_name),
-            environment: &self.options.hook_environment,
-        };
-        match hooks::run(hook, &context, &mut self.after.hooks)? {
-            hooks::End::Skipped => {}
-            hooks::End::Ran => {
-                self.report.add(Change::new("hook", &hook.name, "run"), start.elapsed());
-            }
-            hooks::End::Warned(finding) => self.report.warnings.push(finding),
-        }
-        self.report.time("hooks", start.elapsed());
-        Ok(())
-    }
-
-    fn program(&mut self, program: &Program) -> Result<(), Problem> {
-        let root = self.directories.root();
-        let changed: Vec<&str> =
-            self.report.changes.iter().map(|change| change.path.as_str()).collect();
-        if programs::is_done(root, program, &changed)? {
-            return Ok(());
-        }
-        let start = Instant::now();
-        let output = programs::run(program)?;
-        self.directories.forget();
-        if let Some(path) = &program.stdout_to {
-            self.write_output(path, output)?;
-        }
-        if let Some(path) = program.unless_exists.as_ref().filter(|_| program.stamp) {
-            self.write_output(path, Vec::new())?;
-            // A stamp is no file of the plan: the record would have it removed again.
-            self.after.files.remove(path);
-        }
-        let name = program.argv.first().map(String::as_str).unwrap_or_default();
-        self.report.add(Change::new("program", name, "run"), start.elapsed());
-        self.report.time("programs", start.elapsed());
-        Ok(())
-    }
-
-    /// Writes a file whose content only this machine could tell, as a step of its own.
-    fn write_output(&mut self, path: &str, body: Vec<u8>) -> Result<(), Problem> {
-        let file = FileBody::new(path, OUTPUT_MODE, body);
-        let step = Step::run(Action::File(file), "output of a program");
-        self.files(&[&step], Unplanned::Keep).map(|_| ())
-    }
-
-    fn bind(&mut self, bind: &Bind) -> Result<(), Problem> {
-        let start = Instant::now();
-        if bind::ensure(self.directories.root(), &mut self.units, bind)? {
-            self.report.add(Change::new("bind", &bind.at, "create"), start.elapsed());
-        }
-        self.report.time("disks", start.elapsed());
-        Ok(())
-    }
-
     /// Makes the file steps true and returns what was compared.
     pub(super) fn files(
         &mut self,
@@ -336,6 +174,7 @@ impl<'a> Work<'a> {
             directories: changes.directories.clone(),
             files: changes.files.clone(),
             removals: changes.removals.iter().map(|removal| removal.path.clone()).collect(),
+            saved_first: false,
         };
         let root = self.directories.root();
         let removed: Vec<_> = changes
@@ -355,6 +194,7 @@ impl<'a> Work<'a> {
             batch.directories.sort_by(|a, b| a.path.cmp(&b.path));
             batch.directories.dedup_by(|a, b| a.path == b.path);
             batch.files.insert(0, generation);
+            batch.saved_first = true;
             batch.removals.extend(expired);
         }
         self.write_batch(&batch)
@@ -377,34 +217,11 @@ impl<'a> Work<'a> {
             self.directories.forget();
             batch.directories = record::state_directories(&mut self.directories)?;
             self.write_batch(&batch)?;
-            tracing::debug!(path = record_path(), elapsed = ?start.elapsed(), "recorded");
+            tracing::debug!(path = RECORD_PATH, elapsed = ?start.elapsed(), "recorded");
         }
         self.report.time("record", start.elapsed());
         Ok(self.report)
     }
-}
-
-/// True for steps that go into a batch with their neighbours.
-fn is_file(step: &Step) -> bool {
-    matches!(
-        step.action,
-        Action::Directory { .. }
-            | Action::File(_)
-            | Action::Link { .. }
-            | Action::Block(_)
-            | Action::Remove(_)
-    )
-}
-
-fn unit_of(step: &Step) -> Option<&Unit> {
-    match &step.action {
-        Action::Unit(unit) => Some(unit),
-        _ => None,
-    }
-}
-
-fn record_path() -> &'static str {
-    tenon_core::plan::record::RECORD_PATH
 }
 
 /// One problem of many findings: the first that stops, with the others below it.

@@ -1,5 +1,6 @@
 //! The record on disk: read first, written last; and the generations that `undo` goes back to.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use tenon_core::plan::diff::{DirectoryChange, FileChange, Observed, Paths, Tree};
@@ -69,9 +70,16 @@ pub fn interrupted(
     instance_id: &str,
 ) -> Result<Option<Generation>, Problem> {
     let saved = generation(root, record.map_or(0, |record| record.generation))?;
-    let belongs =
-        |saved: &Generation| saved.instance_id == instance_id && saved.record.as_ref() == record;
+    let belongs = |saved: &Generation| {
+        saved.instance_id == instance_id && essence(saved.record.as_ref()) == essence(record)
+    };
     Ok(saved.filter(belongs))
+}
+
+/// A record without the stamps that hooks add between two runs; None while they are all it has.
+fn essence(record: Option<&Record>) -> Option<Record> {
+    let made = record.filter(|record| record.generation > 0);
+    made.map(|record| Record { hooks: BTreeMap::new(), ..record.clone() })
 }
 
 fn saved(file: &FileChange) -> Saved {

@@ -43,6 +43,7 @@ pub fn store(
         directories: missing.into_iter().map(new).collect(),
         files: vec![file],
         removals: Vec::new(),
+        saved_first: false,
     };
     preflight::check(&mut directories, &batch)?;
     files::write(&mut directories, &batch, 1, &|_| stop::check())?;

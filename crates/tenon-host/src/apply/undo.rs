@@ -65,6 +65,7 @@ pub fn undo(root: &Root, _lock: &Lock, undo: &Undo, options: &Options) -> Result
         record::saving(root, Some(current), id, &batch, &undo.removed)?
     {
         batch.files.insert(0, generation);
+        batch.saved_first = true;
         batch.removals.extend(expired);
     }
     write(&mut directories, batch, options)?;

@@ -61,8 +61,9 @@ impl<'a> Units<'a> {
 
     /// Makes a unit step true.
     pub fn ensure(&mut self, unit: &Unit, need: &UnitNeed) -> Result<Outcome, Problem> {
-        // Nothing changed, so nobody needs to be asked.
-        if unit.verb == UnitVerb::RestartOnChange && need.stale.is_none() {
+        // Nothing changed and nothing is there to be newer: nobody needs to be asked.
+        let idle = need.stale.is_none() && need.newest_input_us.is_none();
+        if unit.verb == UnitVerb::RestartOnChange && idle {
             return Ok(Outcome::default());
         }
         let manager = self.manager()?;
@@ -205,10 +206,10 @@ impl<'a> Units<'a> {
 /// What must happen to a unit; None if it may stay as it is.
 fn decide(unit: &Unit, need: &UnitNeed, state: &UnitState) -> Option<Verb> {
     match unit.verb {
-        UnitVerb::RestartOnChange => state.is_active().then_some(Verb::Restart),
+        UnitVerb::RestartOnChange if !state.is_active() => None,
         UnitVerb::Start => (!state.is_active()).then_some(Verb::Start),
         UnitVerb::EnsureFresh if !state.is_active() => Some(Verb::Start),
-        UnitVerb::EnsureFresh => {
+        UnitVerb::EnsureFresh | UnitVerb::RestartOnChange => {
             let outdated = need.stale.is_some() || has_newer_input(need, state, now_us());
             outdated.then_some(Verb::Restart)
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use rustix::fs::{Mode, OFlags, readlinkat};
+use rustix::fs::{Mode, OFlags};
 use tenon_core::facts::{Array, Disk};
 use tenon_core::problem::Problem;
 
@@ -24,7 +24,7 @@ pub fn instance_store(root: &Root, mounts: &[Mount]) -> Result<Vec<Disk>, Proble
         if !link.contains(INSTANCE_STORE) || partition {
             continue;
         }
-        let name = target(root, &format!("{BY_ID}/{link}"))?;
+        let Some(name) = root.link_name(&format!("{BY_ID}/{link}")) else { continue };
         // Each disk has several links: with and without its namespace.
         if !disks.contains_key(&name) {
             disks.insert(name.clone(), disk(root, &name, &link, mounts)?);
@@ -116,20 +116,10 @@ fn mounted_at(root: &Root, mounts: &[Mount], name: &str) -> Option<String> {
     let own = device(name);
     let found = mounts.iter().find(|mount| {
         let linked = mount.source.starts_with("/dev/md/") || mount.source.starts_with("/dev/disk/");
-        mount.source == own || (linked && target(root, &mount.source).is_ok_and(|to| to == name))
+        mount.source == own
+            || (linked && root.link_name(&mount.source).is_some_and(|to| to == name))
     });
     found.map(|mount| mount.target.clone())
-}
-
-/// The kernel name that a link in `/dev` points to.
-fn target(root: &Root, link: &str) -> Result<String, Problem> {
-    let read = || -> io::Result<String> {
-        let fd = root.open_at(link, OFlags::PATH | OFlags::NOFOLLOW, Mode::empty())?;
-        let path = readlinkat(&fd, "", Vec::new())?;
-        let text = path.to_string_lossy().into_owned();
-        Ok(text.rsplit('/').next().unwrap_or(&text).to_owned())
-    };
-    read().map_err(|error| files::unreadable(link, error))
 }
 
 #[cfg(test)]

@@ -126,7 +126,7 @@ fn version_word(text: &str) -> Option<&str> {
 }
 
 /// Processors below the NUMA nodes that are online; without nodes, those of the machine.
-fn online_cpus(root: &Root, environment: &Environment) -> Result<u32, Problem> {
+pub fn online_cpus(root: &Root, environment: &Environment) -> Result<u32, Problem> {
     let nodes = environment.get("NODE_DIR").unwrap_or(NODES);
     let cpus = environment.get("CPU_DIR").unwrap_or(CPUS);
     let mut found = BTreeSet::new();
@@ -164,7 +164,7 @@ fn in_list(list: &str, number: u32) -> bool {
 }
 
 /// Online memory blocks times their size; without blocks, what the kernel manages.
-fn online_memory(root: &Root) -> Result<u64, Problem> {
+pub fn online_memory(root: &Root) -> Result<u64, Problem> {
     let size = files::small(root, &format!("{MEMORY}/block_size_bytes"))?;
     let size = size.and_then(|hex| u64::from_str_radix(hex.trim_start_matches("0x"), 16).ok());
     let mut online = 0;

@@ -6,6 +6,7 @@
 //! imds         the instance metadata service
 //! machine      versions, processors, memory, devices, kernel switches
 //! disks        instance store disks and md arrays
+//! tables       instance tables that an image carries
 //! resolve      addresses of the API server's name, Outposts only
 //! aws          opt-in calls to EC2 and EKS
 //! ```
@@ -22,6 +23,7 @@ pub mod imds;
 pub mod machine;
 pub mod resolve;
 pub(crate) mod signature;
+pub mod tables;
 
 use tenon_core::config::Config;
 use tenon_core::facts::{Facts, Instance, SCHEMA};

@@ -8,7 +8,7 @@ use tenon_core::{max_pods, plan};
 use super::Job;
 use crate::gather::aws::{self, Cloud};
 use crate::gather::environment::Environment;
-use crate::gather::resolve;
+use crate::gather::{resolve, tables};
 
 impl Job<'_> {
     /// Asks EKS for what the config leaves out about the cluster; usually nothing.
@@ -25,12 +25,22 @@ impl Job<'_> {
     /// Asks EC2 for what the config and the instance table leave open; usually nothing.
     /// What goes wrong here is a warning, because the node can be built without.
     pub(super) fn enrich(&mut self, config: &Config, instance: &mut Instance) {
-        let known = max_pods::find(&instance.instance_type).is_some();
+        let known =
+            max_pods::find(&instance.instance_type).is_some() || self.table_of_image(instance);
         let environment = self.api_environment(config);
         let asked = instance.clone();
         let mut cloud = Cloud::new(&asked, environment, self.imds.as_mut());
         let warnings = aws::enrich(config, instance, known, &mut cloud);
         self.warnings.extend(warnings.into_iter().map(Finding::warning));
+    }
+
+    /// Takes the limits of a newer type from the tables of the image; true if they know it.
+    fn table_of_image(&mut self, instance: &mut Instance) -> bool {
+        match tables::limits(self.root, &instance.instance_type) {
+            Ok(limits) => instance.limits = limits,
+            Err(problem) => self.warnings.push(Finding::warning(problem)),
+        }
+        instance.limits.is_some()
     }
 
     /// Looks up the API server's addresses where they are pinned. No address is a warning: the

@@ -226,8 +226,8 @@ pub fn accept(service: &Arc<Service>, listener: &TcpListener) {
 /// Answers requests on one connection until either side ends it.
 fn converse(service: &Service, mut stream: TcpStream, connection: usize) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let (mut buffer, mut hung) = (Vec::new(), false);
-    while let Some(asked) = receive(&mut stream, &mut buffer)? {
+    let (mut inbox, mut hung) = (Inbox { bytes: Vec::new(), arrived: Instant::now() }, false);
+    while let Some(asked) = inbox.receive(&mut stream)? {
         let (reply, rule) = service.reply(&asked);
         // Answers come in the order of the requests: after one that never comes, none does.
         hung |= rule.hang;
@@ -235,7 +235,9 @@ fn converse(service: &Service, mut stream: TcpStream, connection: usize) -> io::
         if hung {
             continue;
         }
-        std::thread::sleep(Duration::from_millis(rule.delay_ms));
+        // Counted from the arrival, so that requests sent together wait together.
+        let due = inbox.arrived + Duration::from_millis(rule.delay_ms);
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
         let text = encode(&reply, rule.framing);
         let body_start = text.len() - reply.body.len().min(text.len());
         let cut = rule.truncate.map_or(text.len(), |keep| (body_start + keep).min(text.len()));
@@ -247,7 +249,7 @@ fn converse(service: &Service, mut stream: TcpStream, connection: usize) -> io::
             return hang_up(service, stream, connection, rule.reset);
         }
     }
-    Ok(())
+    hang_up(service, stream, connection, false)
 }
 
 /// Closes the connection, also the copy kept for stopping.
@@ -291,21 +293,30 @@ fn encode(reply: &Reply, framing: Framing) -> Vec<u8> {
     text
 }
 
-/// Reads the next request; None at the end of the connection.
-fn receive(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<Option<Asked>> {
-    let mut chunk = [0; 4096];
-    loop {
-        if let Some(end) = buffer.windows(4).position(|window| window == b"\r\n\r\n") {
-            let head = String::from_utf8_lossy(&buffer[..end]).into_owned();
-            buffer.drain(..end + 4);
-            return Ok(request(&head));
-        }
-        if buffer.len() > REQUEST_CAP {
-            return Ok(None);
-        }
-        match stream.read(&mut chunk)? {
-            0 => return Ok(None),
-            count => buffer.extend_from_slice(&chunk[..count]),
+/// Bytes of requests that are not answered yet, and when the last of them arrived.
+struct Inbox {
+    bytes: Vec<u8>,
+    arrived: Instant,
+}
+
+impl Inbox {
+    /// Reads the next request; None at the end of the connection.
+    fn receive(&mut self, stream: &mut TcpStream) -> io::Result<Option<Asked>> {
+        let mut chunk = [0; 4096];
+        loop {
+            if let Some(end) = self.bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+                let head = String::from_utf8_lossy(&self.bytes[..end]).into_owned();
+                self.bytes.drain(..end + 4);
+                return Ok(request(&head));
+            }
+            if self.bytes.len() > REQUEST_CAP {
+                return Ok(None);
+            }
+            match stream.read(&mut chunk)? {
+                0 => return Ok(None),
+                count => self.bytes.extend_from_slice(&chunk[..count]),
+            }
+            self.arrived = Instant::now();
         }
     }
 }

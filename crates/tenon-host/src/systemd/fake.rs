@@ -92,13 +92,26 @@ impl Fake {
             let guid = Guid::generate();
             let connection = Builder::unix_stream(stream).server(guid).p2p().build().await?;
             let mut messages = MessageStream::from(&connection);
+            let mut subscribed = false;
             while let Some(message) =
                 poll_fn(|context| Pin::new(&mut messages).poll_next(context)).await
             {
                 let message = message?;
-                if message.message_type() == Type::MethodCall {
-                    self.answer(&connection, &message).await?;
+                let header = message.header();
+                if message.message_type() != Type::MethodCall {
+                    continue;
                 }
+                if header.member().is_some_and(|member| member == "Subscribe") {
+                    // As the real one does on a bus.
+                    let again = std::mem::replace(&mut subscribed, true);
+                    let refusal = "org.freedesktop.systemd1.AlreadySubscribed";
+                    match again {
+                        true => connection.reply_error(&header, refusal, &"again").await?,
+                        false => connection.reply(&header, &()).await?,
+                    }
+                    continue;
+                }
+                self.answer(&connection, &message).await?;
             }
             Ok::<(), zbus::Error>(())
         });
@@ -109,7 +122,6 @@ impl Fake {
         let member = header.member().map(ToString::to_string).unwrap_or_default();
         let path = header.path().map(ToString::to_string).unwrap_or_default();
         match member.as_str() {
-            "Subscribe" => connection.reply(&header, &()).await,
             "Reload" => {
                 self.0.lock().unwrap().log.push(member);
                 connection.reply(&header, &()).await

@@ -7,6 +7,7 @@
 
 #[cfg(test)]
 pub(crate) mod fake;
+mod private;
 mod unit;
 
 use std::future::poll_fn;
@@ -91,12 +92,24 @@ impl Manager {
         let mut absent =
             Problem::new(&codes::host::NO_MANAGER, "no service manager answers on this machine");
         for (path, bus) in [(SYSTEM_BUS, true), (PRIVATE, false)] {
-            match open(root, path, bus) {
-                Ok(connection) => return Ok(Manager { connection, bus }),
+            match Manager::open(root, path, bus) {
+                Ok(manager) => return Ok(manager),
                 Err(error) => absent = absent.cause(format!("{path}: {error}")),
             }
         }
         Err(absent)
+    }
+
+    /// Connects to one socket and asks for signals, which a manager grants a client only once.
+    fn open(root: &Root, path: &str, bus: bool) -> zbus::Result<Self> {
+        let path = root.join(path);
+        let stream = if bus { UnixStream::connect(path) } else { private::connect(&path) };
+        let builder = Builder::unix_stream(stream.map_err(zbus::Error::from)?);
+        let builder = if bus { builder } else { builder.p2p() };
+        let connection = block_on(builder.method_timeout(CALL_TIMEOUT).build())?;
+        let manager = Manager { connection, bus };
+        manager.call("Subscribe", &())?;
+        Ok(manager)
     }
 
     /// Asks the manager to read its unit files again.
@@ -145,13 +158,11 @@ impl Manager {
     }
 
     async fn run_job(&self, verb: Verb, unit: &str) -> zbus::Result<String> {
-        let rule = MatchRule::builder()
-            .msg_type(Type::Signal)
-            .interface(MANAGER)
-            .member("JobRemoved")
-            .build()?;
+        let rule =
+            MatchRule::builder().msg_type(Type::Signal).interface(MANAGER).member("JobRemoved");
+        // On a bus anyone can send a signal; on the private socket there is only systemd.
+        let rule = if self.bus { rule.sender(NAME) } else { rule }.build()?;
         let mut removed = MessageStream::for_match_rule(rule, &self.connection, None).await?;
-        self.send("Subscribe", &()).await?;
         let reply = self.send(verb.method(), &(unit, "replace")).await?;
         let job: OwnedObjectPath = reply.body().deserialize()?;
         loop {
@@ -194,13 +205,6 @@ impl Manager {
         let destination = self.bus.then_some(NAME);
         self.connection.call_method(destination, path, Some(interface), method, body).await
     }
-}
-
-fn open(root: &Root, path: &str, bus: bool) -> zbus::Result<Connection> {
-    let stream = UnixStream::connect(root.join(path)).map_err(zbus::Error::from)?;
-    let builder = Builder::unix_stream(stream).method_timeout(CALL_TIMEOUT);
-    let builder = if bus { builder } else { builder.p2p() };
-    block_on(builder.build())
 }
 
 /// The problem of a call that the manager did not carry out.

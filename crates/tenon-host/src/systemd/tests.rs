@@ -61,3 +61,46 @@ fn row_77_no_manager_is_a_clear_message() {
     assert_eq!((problem.exit(), problem.causes.len()), (6, 2));
     assert!(!is_running(&root));
 }
+
+/// Against a real systemd, whose private socket is at `run/systemd/private` below the root that
+/// the variable names, with the units that the lab sets up.
+#[test]
+#[ignore = "needs a real systemd: set TENON_TEST_MANAGER_ROOT"]
+fn a_real_manager_speaks_the_same_words() {
+    let root = std::env::var("TENON_TEST_MANAGER_ROOT").unwrap();
+    let manager = Manager::connect(&Root::open(std::path::Path::new(&root)).unwrap()).unwrap();
+    let limit = Duration::from_secs(10);
+    let job = |verb, unit: &str, limit| manager.job(verb, unit, limit);
+    let result = |word: &str| Ok(JobEnd::Result(word.to_owned()));
+    manager.reload().unwrap();
+    assert_eq!(job(Verb::Start, "good.service", limit), result("done"));
+    let first = manager.state("good.service").unwrap();
+    assert!(first.is_active() && first.restarts == 0 && first.active_since_us > 0, "{first:?}");
+    assert_eq!(job(Verb::Restart, "good.service", limit), result("done"));
+    let second = manager.state("good.service").unwrap();
+    assert!(second.active_since_us > first.active_since_us);
+    assert_eq!(job(Verb::Stop, "good.service", limit), result("done"));
+    assert!(!manager.state("good.service").unwrap().is_active());
+    assert_eq!(job(Verb::Start, "bad.service", limit), result("failed"));
+    let bad = manager.state("bad.service").unwrap();
+    assert_eq!(
+        (bad.active.as_str(), bad.result.as_str(), bad.exit_status),
+        ("failed", "exit-code", 1)
+    );
+    manager.reset_failed("bad.service").unwrap();
+    assert_eq!(manager.state("bad.service").unwrap().active, "inactive");
+    assert_eq!(job(Verb::Start, "slow.service", Duration::from_millis(200)), Ok(JobEnd::Deadline));
+    assert_eq!(manager.state("masked.service").unwrap().load, "masked");
+    assert_eq!(manager.state("none.service").unwrap().load, "not-found");
+    let _ = job(Verb::Start, "loop.service", limit).unwrap();
+    let end = Instant::now() + limit;
+    while manager.state("loop.service").unwrap().restarts < 2 {
+        assert!(Instant::now() < end, "a crash loop is counted");
+        std::thread::sleep(stop::SLICE);
+    }
+    let _ = job(Verb::Stop, "loop.service", limit).unwrap();
+    // The counter starts again with a start that was asked for.
+    let _ = job(Verb::Start, "loop.service", limit).unwrap();
+    assert!(manager.state("loop.service").unwrap().restarts <= 1);
+    let _ = job(Verb::Stop, "loop.service", limit).unwrap();
+}

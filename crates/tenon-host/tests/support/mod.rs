@@ -110,9 +110,20 @@ pub fn traced(command: &[String], inject: &str) -> Option<i32> {
 
 /// Runs a command and gives the calls it made, one per line.
 pub fn calls(command: &[String]) -> Vec<String> {
+    calls_shown(command, &[])
+}
+
+/// The same with the path of every descriptor.
+pub fn calls_with_paths(command: &[String]) -> Vec<String> {
+    calls_shown(command, &["-y", "-s", "4096"])
+}
+
+fn calls_shown(command: &[String], options: &[&str]) -> Vec<String> {
     let output = tempfile::NamedTempFile::new().unwrap();
     let status = Command::new("strace")
-        .args(["-f", "-qq", "-o"])
+        .args(["-f", "-qq"])
+        .args(options)
+        .arg("-o")
         .arg(output.path())
         .args(command)
         .stdout(Stdio::null())

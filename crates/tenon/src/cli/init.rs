@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use serde_json::json;
 use tenon_core::codes;
 use tenon_core::plan::diff::Edited;
+use tenon_core::plan::hash_public;
 use tenon_core::problem::Problem;
 use tenon_host::apply::{self, Lock, Report};
 use tenon_host::job::{Job, Prepared};
@@ -127,6 +128,7 @@ pub fn make_node(global: &Global, mut job: Job<'_>, root: &Root, choices: &Choic
         report.merge(apply::pre_bootstrap(root, &lock, hooks, &instance_id, &options)?);
     }
     let prepared = job.prepare(loaded)?;
+    report.plan_hash = hash_public(&prepared.plan);
     node_args::tell_warnings(&prepared);
     if !choices.skip_config || prepared.config_is_new {
         report.merge(
@@ -159,12 +161,12 @@ fn answer(format: Format, job: &Job<'_>, prepared: &Prepared, report: &Report) -
     }
     let summary = &prepared.plan.summary;
     let result = match report.changes.len() {
-        0 => "unchanged".to_owned(),
+        0 => "0 changes".to_owned(),
         1 => "1 change".to_owned(),
         count => format!("{count} changes"),
     };
     output::answer(&format!(
-        "{} ({}, kubelet {}): {result}, {} unchanged, plan {}\n",
+        "{} ({}, kubelet {}): {result}, {} files as planned before, plan {}\n",
         summary.node_name,
         summary.instance_type,
         summary.kubelet_version,

@@ -11,6 +11,7 @@ mod init;
 mod launch_template;
 mod max_pods;
 mod names;
+mod net;
 mod node_args;
 mod plan;
 mod reference;
@@ -88,6 +89,9 @@ enum Command {
     /// The instance metadata service, simulated
     #[command(subcommand)]
     Imds(imds::Command),
+    /// Network links: set one up when it appears, wait for all of them
+    #[command(subcommand)]
+    Net(net::Command),
     /// Print a generated page of the reference
     #[command(hide = true)]
     Reference(reference::Args),
@@ -132,6 +136,7 @@ impl Command {
             Command::Rehearse(args) => rehearse::run(&args, global),
             Command::Facts(args) => facts::run(&args, global),
             Command::Imds(command) => imds::run(&command),
+            Command::Net(command) => net::run(&command, global),
             Command::Reference(args) => reference::run(&args),
             Command::Config(args) => config::run(&args, global),
             Command::Explain(args) => explain::run(&args, global),

@@ -145,7 +145,7 @@ mod tests {
     use crate::problem::Class;
 
     #[test]
-    fn cluster_names() {
+    fn row_66_cluster_names_hold_no_shell_text() {
         for (name, fine) in [
             ("prod", true),
             ("9_a-b", true),
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn toml_faults_have_a_position_and_no_value() {
+    fn row_58_toml_faults_have_a_position_and_no_value() {
         let fault = toml("a = 1\nb = SECRET\n").unwrap_err();
         assert_eq!(fault.offset, Some(10));
         assert!(fault.what.contains("line 2") && !fault.what.contains("SECRET"), "{}", fault.what);

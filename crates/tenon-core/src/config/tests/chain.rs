@@ -45,11 +45,11 @@ fn no_config_lists_every_source_and_what_it_held() {
     assert_eq!(none.problem.exit(), 4);
     assert_eq!(none.problem.details.len(), 2);
     assert!(
-        none.problem.details[0].starts_with("imds://user-data: "),
+        none.problem.details[0].starts_with("imds://user-data holds "),
         "{:?}",
         none.problem.details
     );
-    assert!(none.problem.details[1].starts_with("file:///etc/eks/nodeadm.d: nothing"));
+    assert!(none.problem.details[1].starts_with("file:///etc/eks/nodeadm.d holds nothing"));
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn findings_are_sorted_by_source_then_position() {
 }
 
 #[test]
-fn every_value_knows_where_it_was_written() {
+fn row_60_the_later_source_wins_and_says_where_it_was_written() {
     let sources = [
         file(
             "file:///a.yaml",

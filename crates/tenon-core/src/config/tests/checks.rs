@@ -53,6 +53,7 @@ const BOTH: &[(&str, &[&str], &[&str])] = &[
     ("cluster: {enableOutpost: yes, id: x}", &[], &["TN03002E"]),
     ("instance: {environment: {default: {on: a}}}", &["TN03008W"], &[]),
     ("instance: {environment: {default: {'on': a}}}", &[], &[]),
+    ("kubelet: {flags: ['']}", &["TN03002T"], &["TN03002E"]),
     ("cluster: []", &["TN03002E"], &["TN03002E"]),
     ("kubelet: {flags: --v=2}", &["TN03002E"], &["TN03002E"]),
     ("kublet: {}", &["TN03001T"], &["TN03001E"]),
@@ -161,7 +162,7 @@ fn too_many_labels_are_refused() {
 }
 
 #[test]
-fn suggestions() {
+fn row_59_unknown_names_get_the_nearest_known_one() {
     for (spec, fix) in [
         ("kublet: {}", "did you mean `kubelet`?"),
         ("flags: []", "`flags` belongs under `spec.kubelet`"),
@@ -175,6 +176,27 @@ fn suggestions() {
     ] {
         let found = findings(Kind::Eks, spec);
         assert_eq!(found[0].problem.fix_text(), fix, "{spec}");
+    }
+}
+
+#[test]
+fn row_63_a_flag_cannot_begin_a_second_line() {
+    for bad in ["\"--v=2\\n--x\"", "\"--v=2\\r\"", "\"--v=2\\0\"", "|\n    --v=2\n"] {
+        for kind in Kind::ALL {
+            let spec = format!("kubelet:\n  flags:\n  - {bad}");
+            assert_eq!(codes(kind, &spec), ["TN03009E"], "{spec}");
+        }
+    }
+    let spec = "kubelet: {flags: ['--node-labels=a=b c']}";
+    assert_eq!(codes(Kind::Tenon, spec), [""; 0], "a blank is quoted, not refused");
+}
+
+#[test]
+fn row_107_a_bad_expression_is_never_silent() {
+    for bad in ["max_pods +", "max_pods * 1.5", "pods", "(1", "max_pods > 1"] {
+        let spec = format!("kubelet: {{maxPodsExpression: '{bad}'}}");
+        assert_eq!(codes(Kind::Eks, &spec), ["TN03030T"], "{bad}");
+        assert_eq!(codes(Kind::Tenon, &spec), ["TN03030E"], "{bad}");
     }
 }
 

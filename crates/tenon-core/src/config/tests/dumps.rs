@@ -200,6 +200,17 @@ fn the_peers_cache_is_honoured() {
 }
 
 #[test]
+fn empty_values_of_the_peers_cache_mean_nothing() {
+    let text = r#"{"metadata":{"creationTimestamp":null},"spec":{"cluster":{"name":"a","enableOutpost":null,"certificateAuthority":null,"id":""},
+        "containerd":{"config":"","baseRuntimeSpec":null},"kubelet":{"config":null,"flags":null},"featureGates":null,
+        "instance":{"localStorage":{"strategy":"","mountPath":"","disabledMounts":null},"environment":null}}}"#;
+    let cached = cache::decode("cache", text.as_bytes()).unwrap();
+    let mut config = load_partial(&[document(Kind::Eks, "cluster: {name: a}")]).unwrap().config;
+    config.metadata.insert("creationTimestamp".into(), Value::Null);
+    assert!(cached.holds(&config));
+}
+
+#[test]
 fn an_unusable_cache_says_why() {
     for (text, why) in [
         ("{", "not JSON"),

@@ -29,7 +29,7 @@ type After<'a> = BTreeMap<&'a str, String>;
 pub(super) fn judge(scene: &Scene<'_>, steps: &[&Step], changes: &mut Changes) {
     let after = after(scene, changes);
     let units = steps.iter().filter_map(|step| match &step.action {
-        Action::Unit(unit) => Some(need(scene, unit, &after)),
+        Action::Unit(unit) => Some(need(scene, unit, changes, &after)),
         _ => None,
     });
     let needs = units.collect();
@@ -64,7 +64,7 @@ pub fn is_input(inputs: &[String], path: &str) -> bool {
     })
 }
 
-fn need(scene: &Scene<'_>, unit: &Unit, after: &After<'_>) -> UnitNeed {
+fn need(scene: &Scene<'_>, unit: &Unit, changes: &Changes, after: &After<'_>) -> UnitNeed {
     let inputs: Vec<_> = after.iter().filter(|(path, _)| is_input(&unit.inputs, path)).collect();
     let mut fields = Fields::default();
     for (path, sha256) in &inputs {
@@ -76,7 +76,11 @@ fn need(scene: &Scene<'_>, unit: &Unit, after: &After<'_>) -> UnitNeed {
         _ => None,
     });
     UnitNeed {
-        stale: stale_reason(scene, unit, &input_hash, inputs.len(), after),
+        // A file may be written anew with the content that the record has: under /run after a
+        // reboot, or over an edit. Whoever read what was there before must read it again.
+        stale: touched_input(&unit.inputs, changes)
+            .map(|path| format!("{path} changed"))
+            .or_else(|| stale_reason(scene, unit, &input_hash, inputs.len(), after)),
         newest_input_us: times.max(),
         unit: unit.name.clone(),
         mark: UnitMark { input_hash, inputs: unit.inputs.clone() },
@@ -106,6 +110,13 @@ fn stale_reason(
         [one] => format!("{one} changed"),
         [one, rest @ ..] => format!("{one} and {} more changed", rest.len()),
     })
+}
+
+/// An input that this run writes or removes.
+fn touched_input<'c>(inputs: &[String], changes: &'c Changes) -> Option<&'c str> {
+    let files = changes.files.iter().map(|file| file.path.as_str());
+    let removed = changes.removals.iter().map(|removal| removal.path.as_str());
+    files.chain(removed).find(|path| is_input(inputs, path))
 }
 
 /// The inputs whose content is not what the record says.
@@ -138,9 +149,7 @@ fn reload_reason(
     changes: &Changes,
     after: &After<'_>,
 ) -> Option<String> {
-    let files = changes.files.iter().map(|file| file.path.as_str());
-    let removed = changes.removals.iter().map(|removal| removal.path.as_str());
-    let touched = files.chain(removed).find(|path| is_input(inputs, path));
+    let touched = touched_input(inputs, changes);
     let path = touched.or_else(|| differing_inputs(scene, inputs, after).first().copied())?;
     Some(format!("{path} changed"))
 }

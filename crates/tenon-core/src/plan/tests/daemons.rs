@@ -125,3 +125,39 @@ fn fault_72_an_unreadable_version_is_not_the_oldest() {
     facts.machine.containerd_version = "".into();
     assert_eq!(refused(&fixture::config(), &facts), ["unreadable-version"; 2]);
 }
+
+#[test]
+fn each_daemon_restarts_on_its_own_inputs() {
+    use crate::config::{Mirror, Registry};
+    let mut config = fixture::config();
+    let mirror = Mirror {
+        url: "https://m.corp".into(),
+        capabilities: vec![],
+        override_path: false,
+        ca_file: None,
+    };
+    config.containerd.registries =
+        vec![Registry { host: "docker.io".into(), mirrors: vec![mirror] }];
+    config.kubelet.config.insert("registryPullQPS".into(), 0.into());
+    let plan = built(&config, &fixture::facts());
+    let inputs = |name: &str| {
+        let unit = plan.steps.iter().find_map(|step| match &step.action {
+            Action::Unit(unit) if unit.name == name => Some(unit.inputs.clone()),
+            _ => None,
+        });
+        unit.unwrap()
+    };
+    // Every file of the plan that a daemon reads is among its inputs, itself or by its directory.
+    let reads = |name: &str, path: &str| {
+        let parent = format!("{}/", path.rsplit_once('/').unwrap().0);
+        inputs(name).iter().any(|input| input == path || *input == parent)
+    };
+    for step in &plan.steps {
+        if let Action::File(file) = &step.action {
+            let of_containerd = file.path.starts_with("/etc/containerd/");
+            let of_kubelet = file.path.contains("kube") || file.path.contains("credential");
+            assert_eq!(reads("containerd.service", &file.path), of_containerd, "{}", file.path);
+            assert_eq!(reads("kubelet.service", &file.path), of_kubelet, "{}", file.path);
+        }
+    }
+}

@@ -198,6 +198,19 @@ fn existing_data_follows_the_rule() {
 }
 
 #[test]
+fn a_disk_in_use_is_never_formatted() {
+    let mut disk = holding(1, "ext4", "bbbb-2");
+    disk.mounted_at = Some("/data".into());
+    for strategy in [DiskStrategy::Mount, DiskStrategy::Raid0] {
+        let (mut config, facts) = machine(strategy, vec![disk.clone()]);
+        config.instance.local_storage.existing_data = ExistingData::Wipe;
+        let plan = built(&config, &facts);
+        assert_eq!(slugs(&plan), ["disk-skipped"], "{strategy:?}");
+        assert!(programs(&plan).is_empty(), "{strategy:?}");
+    }
+}
+
+#[test]
 fn a_disk_keeps_its_index() {
     let (config, mut facts) = machine(DiskStrategy::Mount, vec![disk(1), disk(2), disk(3)]);
     let known = [("S1".to_owned(), 2), ("gone".to_owned(), 1)];

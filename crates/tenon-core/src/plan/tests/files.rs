@@ -127,7 +127,10 @@ fn outposts_bootstraps_and_pins_the_endpoint() {
 
 #[test]
 fn fault_105_the_block_is_kept_when_dns_is_down() {
-    let plan = with(|config, _| config.cluster.outpost = outpost(Authenticator::Aws));
+    let plan = with(|config, _| {
+        config.cluster.id = "ID-1".into();
+        config.cluster.outpost = outpost(Authenticator::Aws);
+    });
     assert_eq!(slugs(&plan), ["endpoint-not-pinned"]);
     assert!(!plan.steps.iter().any(|step| matches!(step.action, Action::Block(_))));
 }
@@ -234,4 +237,11 @@ fn compat_restores_the_old_modes() {
             assert_eq!(file.mode, mode, "{}", file.path);
         }
     }
+}
+
+#[test]
+fn outposts_without_an_id_is_refused() {
+    let mut config = fixture::config();
+    config.cluster.outpost = outpost(Authenticator::Aws);
+    assert_eq!(refused(&config, &fixture::facts()), ["cluster-incomplete"]);
 }

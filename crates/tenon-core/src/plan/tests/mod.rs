@@ -4,6 +4,7 @@ mod daemons;
 mod disks;
 mod files;
 mod kubelet;
+mod random;
 mod secrets;
 
 use super::fixture;

@@ -41,6 +41,9 @@ fn fault_67_no_secret_is_shown() {
         assert!(!finding.problem.render("warning").contains(CANARY));
     }
     assert!(!format!("{:?}", plan.reasons).contains(CANARY));
+    let bytes: Vec<String> = CANARY.bytes().map(|byte| byte.to_string()).collect();
+    let debug = format!("{plan:?}");
+    assert!(!debug.contains(CANARY) && !debug.contains(&bytes.join(", ")));
 }
 
 #[test]

@@ -108,3 +108,17 @@ fn leftovers_of_a_killed_run_are_swept_even_when_nothing_changes() {
     assert!(!run(dir.path(), &node_plan("1")).unwrap().changed());
     assert!(stray(&tree(dir.path())).is_empty());
 }
+
+#[test]
+fn files_on_a_disk_are_synced_by_several_threads_to_the_same_end() {
+    // Not in memory: threads are used only where a sync costs something.
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["etc", "var/lib", "run"] {
+        fs::create_dir_all(dir.path().join(name)).unwrap();
+    }
+    fs::write(dir.path().join("etc/hosts"), "127.0.0.1 localhost\n").unwrap();
+    let one = prepare("empty");
+    run_with(dir.path(), &node_plan("1"), &Options::default(), &|_| Ok(())).unwrap();
+    run(one.path(), &node_plan("1")).unwrap();
+    assert_same(&tree(dir.path()), &tree(one.path()), "threads");
+}

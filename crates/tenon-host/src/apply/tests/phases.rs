@@ -189,3 +189,50 @@ fn a_link_is_made_changed_and_removed_by_the_same_protocol() {
     run(dir.path(), &plan_of(vec![])).unwrap();
     assert!(fs::symlink_metadata(&at).is_err());
 }
+
+#[test]
+fn hooks_between_a_killed_run_and_its_cure_do_not_hide_what_was_saved() {
+    let dir = machine();
+    run(dir.path(), &node_plan("1")).unwrap();
+    let old = fs::read(dir.path().join("etc/eks/kubelet/environment")).unwrap();
+    // Stopped when the files are in place and the record is not.
+    let stop = |point: &'static str| match point {
+        "directory-sync" => Err(Problem::new(&tenon_core::codes::host::TERMINATED, "test")),
+        _ => Ok(()),
+    };
+    run_with(dir.path(), &node_plan("2"), &Options::default(), &stop).unwrap_err();
+    let root = Root::open(dir.path()).unwrap();
+    let lock = Lock::take(&root, PATIENCE).unwrap();
+    let hook = Hook {
+        name: "early".into(),
+        work: HookWork::Argv(vec!["true".into()]),
+        timeout: Duration::from_secs(10),
+        on_failure: OnFailure::Abort,
+        run: HookRun::OncePerInstance,
+    };
+    pre_bootstrap(&root, &lock, &[hook], "i-1", &Options::default()).unwrap();
+    drop(lock);
+    run(dir.path(), &node_plan("2")).unwrap();
+    let lock = Lock::take(&root, PATIENCE).unwrap();
+    undo(&root, &lock, &plan_undo(&root).unwrap(), &Options::default()).unwrap();
+    assert_eq!(fs::read(dir.path().join("etc/eks/kubelet/environment")).unwrap(), old);
+}
+
+#[test]
+fn row_45_after_a_reboot_the_files_of_the_boot_are_written_and_read_again() {
+    let (dir, fake) = node();
+    let root = Root::open(dir.path()).unwrap();
+    let lock = Lock::take(&root, PATIENCE).unwrap();
+    config_phase(&root, &lock, &plan("1"), &Options::default()).unwrap();
+    fs::remove_dir_all(dir.path().join("run/systemd/resolved.conf.d")).unwrap();
+    drop(lock);
+    let before = fake.log().len();
+    both(dir.path(), &plan("1")).unwrap();
+    let started = [
+        "RestartUnit systemd-resolved.service",
+        "StartUnit containerd.service",
+        "StartUnit kubelet.service",
+    ];
+    assert_eq!(fake.log()[before..], started);
+    assert!(dir.path().join("run/systemd/resolved.conf.d/40-eks.conf").exists());
+}

@@ -175,6 +175,8 @@ fn what_happens_follows_verb_state_and_inputs() {
         (Start, need(None), inactive(), Some(Verb::Start)),
         (RestartOnChange, need(Some("x")), active(), Some(Verb::Restart)),
         (RestartOnChange, need(Some("x")), inactive(), None),
+        (RestartOnChange, at(10), since(20), None),
+        (RestartOnChange, at(20), since(10), Some(Verb::Restart)),
     ] {
         let unit = Unit { verb, ..unit("a.service") };
         assert_eq!(decide(&unit, &need, &state), expected, "{verb:?} {need:?} {state:?}");

@@ -58,6 +58,16 @@ pub fn describe_instance_types(cloud: &mut Cloud<'_>) -> Result<Vec<Value>, Prob
     Ok(types)
 }
 
+/// The regions that the account can use, sorted; for the generator of the instance table.
+pub fn regions(cloud: &mut Cloud<'_>) -> Result<Vec<String>, Problem> {
+    let answer = query(cloud, "ec2:DescribeRegions", &[], PAGE_BOUND)?;
+    let list = answer["RegionInfo"].as_array().into_iter().flatten();
+    let mut names: Vec<String> =
+        list.filter_map(|region| region["RegionName"].as_str().map(str::to_owned)).collect();
+    names.sort();
+    Ok(names)
+}
+
 fn limits(described: &Value) -> Option<InstanceLimits> {
     let network = &described["NetworkInfo"];
     let number = |value: &Value| value.as_u64().and_then(|number| u32::try_from(number).ok());

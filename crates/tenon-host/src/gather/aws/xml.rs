@@ -30,8 +30,8 @@ impl Open {
     }
 }
 
-/// Reads a document. `<item>` children make a list, other children an object; names begin with a
-/// capital letter. Attributes are namespaces only and are left out.
+/// Reads a document. `<item>` children make a list (`<member>` in newer parts of the API), other
+/// children an object; names begin with a capital letter. Attributes are namespaces only and are left out.
 pub fn parse(text: &str) -> Result<Value, Problem> {
     let bad = |what: &str| Problem::new(&CLOUD_ANSWER, format!("the answer is not {what}"));
     let mut reader = Reader::from_str(text);
@@ -74,7 +74,7 @@ pub fn parse(text: &str) -> Result<Value, Problem> {
 }
 
 fn add(parent: &mut Open, name: String, value: Value) {
-    if name == "item" {
+    if matches!(name.as_str(), "item" | "member") {
         parent.list = true;
         parent.items.push(value);
     } else {

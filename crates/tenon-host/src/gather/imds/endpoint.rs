@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_other_schemes_are_refused_without_echo() {
+    fn row_27_names_are_never_resolved_and_refused_without_echo() {
         for url in ["https://169.254.169.254", "http://metadata.internal", "canary", "http://"] {
             let problem = candidates(&Environment::from([(ENDPOINT, url)])).unwrap_err();
             assert_eq!((problem.page.code, problem.exit()), ("TN05010", 5));

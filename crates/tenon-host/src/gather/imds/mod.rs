@@ -1,9 +1,11 @@
 //! The instance metadata service: version 2, one token, few requests, one deadline.
 //!
 //! ```text
-//! endpoint  where to ask        http      whole answers or none
-//! lane      one connection      pace      when to ask again
-//! values    typed values        identity  the identity document
+//! endpoint  where to ask              session   the token
+//! fetch     values, asked until had   exchange  requests on connections
+//! lane      one connection            http      whole answers or none
+//! pace      when to ask again         values    typed values
+//! identity  the identity document
 //! ```
 //!
 //! Two rounds, because the config decides what else is needed and may itself come from here:
@@ -12,13 +14,15 @@
 //! on which the requests of a round are sent together.
 
 pub mod endpoint;
+mod exchange;
+mod fetch;
 mod http;
 mod identity;
 mod lane;
 pub mod pace;
+mod session;
 pub mod values;
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use tenon_core::codes::facts as pages;
@@ -27,20 +31,11 @@ use tenon_core::problem::Problem;
 use tenon_core::secret::Secret;
 
 use self::endpoint::Endpoint;
-use self::http::Answer;
-use self::lane::{Lane, Trouble};
+use self::lane::Lane;
 use self::pace::{Pace, Patience};
 use self::values::Raw;
 use super::environment::Environment;
 
-/// Life of the session token. Longer than any run, short enough to be worthless afterwards.
-const TOKEN_SECONDS: u32 = 300;
-/// How often a refused token is replaced.
-const TOKEN_REFRESHES: u32 = 3;
-/// How many attempts may open a connection and then hear nothing before the hop limit is blamed.
-const SILENT_ATTEMPTS: u32 = 10;
-/// Connections at a time, where the service closes each after one answer.
-const LANES: usize = 4;
 /// How often facts that do not fit together are read again.
 const REREADS: u32 = 3;
 
@@ -122,13 +117,6 @@ enum Session {
     Closed,
     Token(Secret),
     Version1,
-}
-
-/// What to do about one answer.
-enum Verdict {
-    Found(Option<Vec<u8>>),
-    NewToken,
-    Again { cause: String, wait: Option<Duration> },
 }
 
 const DOCUMENT: &str = "dynamic/instance-identity/document";
@@ -230,269 +218,6 @@ impl Imds {
         }
         Ok(())
     }
-
-    /// Fetches values, in the order of the keys. None: an optional value that is not there.
-    pub fn fetch(&mut self, keys: &[Key]) -> Result<Vec<Option<Vec<u8>>>, Problem> {
-        let mut found: Vec<Option<Option<Vec<u8>>>> = vec![None; keys.len()];
-        loop {
-            let pending: Vec<usize> = (0..keys.len()).filter(|i| found[*i].is_none()).collect();
-            if pending.is_empty() {
-                return Ok(found.into_iter().flatten().collect());
-            }
-            self.ensure_session()?;
-            let requests: Vec<String> = pending.iter().map(|i| self.get(&keys[*i].path)).collect();
-            let answers = self.exchange(&requests);
-            let mut setback = None;
-            let mut new_token = false;
-            for (index, answer) in pending.into_iter().zip(answers) {
-                match self.judge(&keys[index], answer)? {
-                    Verdict::Found(value) => found[index] = Some(value),
-                    Verdict::NewToken => new_token = true,
-                    Verdict::Again { cause, wait } => setback = setback.max(Some((wait, cause))),
-                }
-            }
-            if new_token {
-                self.replace_token()?;
-            } else if let Some((wait, cause)) = setback {
-                self.pause(&cause, wait)?;
-            } else {
-                self.missing_since = None;
-                self.pace.progress(&host(&self.endpoints, self.chosen));
-            }
-        }
-    }
-
-    /// Decides what an answer to a GET means.
-    fn judge(&mut self, key: &Key, answer: Result<Answer, Trouble>) -> Result<Verdict, Problem> {
-        let path = &key.path;
-        let again = |cause: String, wait| Ok(Verdict::Again { cause, wait });
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(Trouble::Stopped(problem)) => return Err(problem),
-            Err(Trouble::TooLarge) => {
-                return Err(self.final_problem(&pages::METADATA_TOO_LARGE, path));
-            }
-            Err(Trouble::Passing(cause) | Trouble::Silent(cause)) => return again(cause, None),
-        };
-        match answer.status {
-            200 => Ok(Verdict::Found(Some(answer.body))),
-            401 => Ok(Verdict::NewToken),
-            404 if !key.mandatory => Ok(Verdict::Found(None)),
-            404 => {
-                let since = *self.missing_since.get_or_insert_with(Instant::now);
-                if since.elapsed() >= self.patience.missing {
-                    return Err(self.final_problem(&pages::METADATA_KEY_MISSING, path));
-                }
-                again(format!("no value at {path} yet"), None)
-            }
-            300..=399 => Err(self.final_problem(&pages::METADATA_REDIRECT, path)),
-            status @ (408 | 429 | 500..=599) => {
-                again(format!("status {status} for {path}"), answer.retry_after)
-            }
-            status => {
-                let problem = self.final_problem(&pages::METADATA_REFUSED, path);
-                Err(problem.cause(format!("status {status}")))
-            }
-        }
-    }
-
-    /// Gets the token, once; every later request carries it.
-    fn ensure_session(&mut self) -> Result<(), Problem> {
-        while matches!(self.session, Session::Closed) {
-            let endpoint = self.endpoint();
-            let request = format!(
-                "PUT {}/latest/api/token HTTP/1.1\r\nHost: {}\r\nUser-Agent: tenon\r\n\
-                 X-aws-ec2-metadata-token-ttl-seconds: {TOKEN_SECONDS}\r\nContent-Length: 0\r\n\r\n",
-                endpoint.prefix,
-                endpoint.host(),
-            );
-            let answer = self.exchange(&[request]).pop();
-            match answer.unwrap_or(Err(Trouble::Passing("nothing was sent".into()))) {
-                Ok(answer) => self.token_answer(answer)?,
-                Err(Trouble::Stopped(problem)) => return Err(problem),
-                Err(Trouble::TooLarge) => {
-                    return Err(self.final_problem(&pages::METADATA_TOO_LARGE, "api/token"));
-                }
-                Err(Trouble::Silent(cause)) => {
-                    self.silent += 1;
-                    let who = host(&self.endpoints, self.chosen);
-                    if self.silent >= SILENT_ATTEMPTS || !self.pace.pause(&who, &cause, None)? {
-                        return Err(self.final_problem(&pages::METADATA_HOP_LIMIT, "api/token"));
-                    }
-                }
-                Err(Trouble::Passing(cause)) => self.pause(&cause, None)?,
-            }
-        }
-        Ok(())
-    }
-
-    fn token_answer(&mut self, answer: Answer) -> Result<(), Problem> {
-        match answer.status {
-            200 => {
-                self.session = Session::Token(token(&answer.body)?);
-                Ok(())
-            }
-            403 => Err(self.final_problem(&pages::METADATA_DISABLED, "api/token")),
-            404 | 405 if self.allow_version_1 => {
-                tracing::warn!(
-                    "the metadata service knows no tokens; version 1 is used as allowed"
-                );
-                self.session = Session::Version1;
-                Ok(())
-            }
-            404 | 405 => Err(self.final_problem(&pages::METADATA_NO_TOKENS, "api/token")),
-            300..=399 => Err(self.final_problem(&pages::METADATA_REDIRECT, "api/token")),
-            status @ (408 | 429 | 500..=599) => {
-                self.pause(&format!("status {status} for api/token"), answer.retry_after)
-            }
-            status => {
-                let problem = self.final_problem(&pages::METADATA_REFUSED, "api/token");
-                Err(problem.cause(format!("status {status}")))
-            }
-        }
-    }
-
-    fn replace_token(&mut self) -> Result<(), Problem> {
-        self.refreshes += 1;
-        if self.refreshes > TOKEN_REFRESHES {
-            return Err(self.final_problem(&pages::METADATA_TOKEN_REFUSED, "api/token"));
-        }
-        self.session = Session::Closed;
-        Ok(())
-    }
-
-    /// Waits before another attempt, or gives up with the causes.
-    fn pause(&mut self, cause: &str, wait: Option<Duration>) -> Result<(), Problem> {
-        let who = host(&self.endpoints, self.chosen);
-        if self.pace.pause(&who, cause, wait)? {
-            return Ok(());
-        }
-        let what = format!("metadata service at {who} gave no usable answer");
-        Err(self.with_causes(Problem::new(&pages::METADATA_UNREACHABLE, what)))
-    }
-
-    /// The problem that ends the conversation at once.
-    fn final_problem(&self, page: &'static tenon_core::codes::Page, path: &str) -> Problem {
-        let who = host(&self.endpoints, self.chosen);
-        self.with_causes(Problem::new(page, format!("metadata service at {who}, path {path}")))
-    }
-
-    fn with_causes(&self, mut problem: Problem) -> Problem {
-        let causes = &self.pace.causes;
-        problem.causes.extend(causes.first.iter().chain(&causes.last).cloned());
-        problem.causes.dedup();
-        problem
-    }
-
-    fn get(&self, path: &str) -> String {
-        let endpoint = self.endpoint();
-        let (prefix, host) = (&endpoint.prefix, endpoint.host());
-        let token = match &self.session {
-            Session::Token(token) => format!("X-aws-ec2-metadata-token: {}\r\n", token.expose()),
-            Session::Closed | Session::Version1 => String::new(),
-        };
-        format!(
-            "GET {prefix}/latest/{path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: tenon\r\n{token}\r\n"
-        )
-    }
-
-    fn endpoint(&self) -> &Endpoint {
-        &self.endpoints[self.chosen.unwrap_or(0)]
-    }
-
-    /// Sends requests and gives an answer or a trouble for each; the result is shorter when the
-    /// service closed the connection in between, and the rest is to be asked again.
-    fn exchange(&mut self, requests: &[String]) -> Vec<Result<Answer, Trouble>> {
-        let deadline = self.pace.attempt();
-        if self.keep_alive {
-            self.pipelined(requests, deadline)
-        } else {
-            self.parallel(requests, deadline)
-        }
-    }
-
-    /// All requests in one write on one connection, answers in their order.
-    fn pipelined(
-        &mut self,
-        requests: &[String],
-        deadline: Instant,
-    ) -> Vec<Result<Answer, Trouble>> {
-        let text = requests.concat();
-        let reused = self.idle.is_some();
-        let (lane, first) = match self.begin(&text, requests.len(), deadline) {
-            // The service may have closed an idle connection at any time; that is no failure.
-            Err(Trouble::Passing(_)) if reused => match self.begin(&text, requests.len(), deadline)
-            {
-                Ok(pair) => pair,
-                Err(trouble) => return vec![Err(trouble)],
-            },
-            Err(trouble) => return vec![Err(trouble)],
-            Ok(pair) => pair,
-        };
-        self.keep_alive = first.keep_alive;
-        let (mut lane, mut answers) = (lane, vec![Ok(first)]);
-        while self.keep_alive && answers.len() < requests.len() {
-            let answer = lane.receive(deadline);
-            self.keep_alive = answer.as_ref().map_or(true, |answer| answer.keep_alive);
-            let broken = answer.is_err();
-            answers.push(answer);
-            if broken {
-                return answers;
-            }
-        }
-        self.idle = self.keep_alive.then_some(lane);
-        answers
-    }
-
-    /// Sends on the idle connection or a new one, and waits for the first answer.
-    fn begin(
-        &mut self,
-        text: &str,
-        count: usize,
-        deadline: Instant,
-    ) -> Result<(Lane, Answer), Trouble> {
-        let mut lane = match self.idle.take() {
-            Some(lane) => lane,
-            None => self.open(deadline)?,
-        };
-        self.requests += u32::try_from(count).unwrap_or(u32::MAX);
-        lane.send(text.as_bytes(), deadline)?;
-        let answer = lane.receive(deadline)?;
-        Ok((lane, answer))
-    }
-
-    /// One connection for each of the first few requests; all are sent before any is awaited.
-    fn parallel(&mut self, requests: &[String], deadline: Instant) -> Vec<Result<Answer, Trouble>> {
-        let mut lanes = Vec::new();
-        for request in requests.iter().take(LANES) {
-            let opened = self.open(deadline).and_then(|mut lane| {
-                lane.send(request.as_bytes(), deadline)?;
-                Ok(lane)
-            });
-            self.requests += 1;
-            lanes.push(opened);
-        }
-        lanes.into_iter().map(|lane| lane.and_then(|mut lane| lane.receive(deadline))).collect()
-    }
-
-    fn open(&mut self, deadline: Instant) -> Result<Lane, Trouble> {
-        let addresses: Vec<SocketAddr> = match self.chosen {
-            Some(index) => vec![self.endpoints[index].address],
-            None => self.endpoints.iter().map(|endpoint| endpoint.address).collect(),
-        };
-        let (index, lane) = Lane::open(&addresses, deadline)?;
-        self.chosen.get_or_insert(index);
-        Ok(lane)
-    }
-}
-
-/// The name of the service in messages: the endpoint that answered, else all that are tried.
-fn host(endpoints: &[Endpoint], chosen: Option<usize>) -> String {
-    let hosts: Vec<_> = match chosen {
-        Some(index) => vec![endpoints[index].host()],
-        None => endpoints.iter().map(Endpoint::host).collect(),
-    };
-    hosts.join(" or ")
 }
 
 /// Types the values of the first round; None when they do not belong to one moment.
@@ -513,23 +238,6 @@ fn assemble(values: &[Option<Vec<u8>>]) -> Result<Option<Instance>, Problem> {
     };
     instance.local_ipv4 = local.or(instance.local_ipv4);
     Ok(consistent.then_some(instance))
-}
-
-/// Types a token. Its content is never shown.
-fn token(body: &[u8]) -> Result<Secret, Problem> {
-    let raw = Raw { path: "api/token", bytes: body };
-    let text = std::str::from_utf8(body).unwrap_or_default().trim();
-    let graphic = text.bytes().all(|byte| byte.is_ascii_graphic());
-    if values::looks_like_html(body) {
-        return Err(raw.refuse("a token"));
-    }
-    if text.is_empty() || text.len() > 1024 || !graphic {
-        return Err(Problem::new(
-            &pages::METADATA_VALUE,
-            "metadata value api/token is not a token",
-        ));
-    }
-    Ok(Secret::new(text))
 }
 
 /// The domain of AWS services where the metadata service names none.

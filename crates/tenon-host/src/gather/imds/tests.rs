@@ -1,7 +1,8 @@
 //! The fault matrix of the metadata service, row by row, against the simulator.
 
-use std::time::Duration;
+use std::net::SocketAddr;
 
+use super::session::SILENT_ATTEMPTS;
 use super::*;
 use crate::simulator::Simulator;
 use crate::simulator::faults::{Faults, Framing, Rule};
@@ -117,6 +118,18 @@ fn a_service_that_closes_each_connection_is_asked_on_several() {
     let log = simulator.log();
     assert_eq!(log.len(), 8, "{log:?}");
     assert_eq!(log.iter().map(|request| request.connection).max(), Some(8));
+}
+
+#[test]
+fn a_service_that_drops_what_was_sent_together_costs_one_attempt() {
+    let deaf = Rule { hang: true, times: Some(1), ..Rule::on("*/mac") };
+    let patience = Patience { attempt: Duration::from_millis(200), ..calm() };
+    let (result, simulator, imds) = run([deaf], patience);
+    assert_eq!(result.unwrap().instance.mac, profile().mac);
+    assert_eq!(imds.retries(), 1);
+    let later: Vec<_> = simulator.log().into_iter().filter(|r| r.connection > 1).collect();
+    let connections: std::collections::BTreeSet<_> = later.iter().map(|r| r.connection).collect();
+    assert_eq!(connections.len(), later.len(), "one request per connection: {later:?}");
 }
 
 #[test]
@@ -256,6 +269,27 @@ fn row_11_the_error_names_endpoint_and_cause() {
 }
 
 #[test]
+fn row_12_vanishing_packets_end_with_the_deadline() {
+    use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
+    // A listener whose queue is full drops every further packet of a connection.
+    let listener = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&listener, &"127.0.0.1:0".parse::<SocketAddr>().unwrap()).unwrap();
+    listen(&listener, 0).unwrap();
+    let address = SocketAddr::try_from(getsockname(&listener).unwrap()).unwrap();
+    let short = Duration::from_millis(50);
+    let mut queue = Vec::new();
+    while let Ok(stream) = std::net::TcpStream::connect_timeout(&address, short) {
+        queue.push(stream);
+    }
+    let endpoints = vec![Endpoint::at(address)];
+    let mut imds = Imds::new(Options { endpoints, patience: quick(), allow_version_1: false });
+    let problem = imds.first_round(true).unwrap_err();
+    assert_eq!((problem.page.code, problem.exit()), ("TN05001", 5));
+    assert_eq!(problem.causes, ["connecting took too long"]);
+    assert!(imds.retries() > 0, "each attempt had its own bound");
+}
+
+#[test]
 fn row_13_a_reset_in_a_body_is_retried_and_partial_bytes_are_not_used() {
     let reset =
         |times| Rule { reset: true, truncate: Some(3), times, ..Rule::on("*/local-hostname") };
@@ -384,7 +418,7 @@ fn row_24_losses_keep_the_requests_on_few_connections() {
     assert_eq!(result.unwrap().instance.id, profile().id);
     let log = simulator.log();
     assert!(log.len() <= 10, "{log:?}");
-    assert_eq!(log.iter().map(|request| request.connection).max(), Some(2));
+    assert!(log.iter().all(|request| request.connection <= 5), "{log:?}");
 }
 
 #[test]

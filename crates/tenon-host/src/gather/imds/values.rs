@@ -1,6 +1,6 @@
 //! Typed values: nothing from the metadata service is believed because of where it came from.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 use tenon_core::codes::facts::{METADATA_PORTAL, METADATA_VALUE};
@@ -60,9 +60,9 @@ impl<'a> Raw<'a> {
     }
 
     /// The first IPv4 address of a list, for the routing rule of a link.
-    pub fn first_ipv4(&self) -> Result<Option<IpAddr>, Problem> {
-        let list = self.lines("a list of IPv4 addresses", |line| line.parse::<Ipv4Addr>().ok())?;
-        Ok(list.first().copied().map(IpAddr::V4))
+    pub fn first_ipv4(&self) -> Result<Option<Ipv4Addr>, Problem> {
+        let list = self.lines("a list of IPv4 addresses", |line| line.parse().ok())?;
+        Ok(list.first().copied())
     }
 
     fn lines<T>(&self, shape: &str, read: fn(&str) -> Option<T>) -> Result<Vec<T>, Problem> {

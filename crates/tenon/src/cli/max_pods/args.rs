@@ -11,6 +11,11 @@ use tenon_core::max_pods::{
 use crate::output::Format;
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tenon max-pods m5.large
+  tenon max-pods m5.large --prefix-delegation --explain
+  tenon max-pods '{c,m}7g.*' --sort pods --output csv
+  tenon max-pods --config node.yaml --facts facts.json")]
 pub struct Args {
     /// Instance types or patterns: m5.large, 'm7i.*', '{c,m}7g.large'
     #[arg(value_name = "TYPE")]
@@ -22,6 +27,13 @@ pub struct Args {
     #[arg(long, alias = "instance-type-from-imds")]
     #[arg(conflicts_with_all = ["types", "instance_type"])]
     pub(super) from_imds: bool,
+    /// Answer what `plan` writes for this config on the machine asked about
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "types", "instance_type", "cni", "cni_version", "ip_family", "custom_networking",
+        "prefix_delegation", "max_enis", "metal_prefix", "mode", "cap", "recommended",
+        "show_max_allowed", "memory_share", "compat", "on_unknown", "table",
+    ])]
+    pub(super) config: Option<String>,
 
     /// Who hands out addresses: the VPC CNI or another one
     #[arg(long, value_enum, value_name = "vpc|none", default_value = "vpc")]
@@ -81,6 +93,9 @@ pub struct Args {
     /// A table with further types
     #[arg(long, value_name = "FILE")]
     pub(super) table: Vec<PathBuf>,
+    /// Ask EC2 about a type that no table knows
+    #[arg(long, value_enum, value_name = "never|ifNeeded", default_value = "never")]
+    pub(super) aws_api: AwsApiArg,
 
     /// Show the chain of the formula
     #[arg(long)]
@@ -154,6 +169,13 @@ enum CompatArg {
 enum UnknownArg {
     Refuse,
     Default,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
+pub(super) enum AwsApiArg {
+    Never,
+    #[value(name = "ifNeeded")]
+    IfNeeded,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]

@@ -3,77 +3,62 @@
 //! Arguments in, one call into the core for each type, printing out.
 
 mod args;
+mod machine;
 mod select;
 
 use std::io::{self, IsTerminal};
 
 use serde_json::json;
 use tenon_core::codes;
-use tenon_core::facts::Facts;
-use tenon_core::max_pods::{self, Machine, Question, Resolved, Subject, Table};
+use tenon_core::max_pods::{self, Limits, Question, Resolved, Subject, Table};
 use tenon_core::plan::reserved;
 use tenon_core::problem::Problem;
+use tenon_host::gather::tables::TableFile;
 
 pub use args::Args;
+use machine::Asked;
 
 use super::Global;
 use crate::output::{self, Failure, Format, Outcome};
 
 pub fn run(args: &Args, global: &Global) -> Outcome {
-    let question = args.question().map_err(usage)?;
+    let question = args.question().map_err(|what| usage(&what))?;
     if args.table_info {
         return table_info(args.output);
     }
-    let texts = select::table_texts(args, &global.root)?;
-    let tables = select::tables(&texts)?;
-    if let Some(facts) = machine_facts(args, global)? {
-        let answer = answer_for_machine(&question, &facts, &tables)?;
-        return print_one(args, advised(args, answer)?);
+    let files = select::table_files(args, &global.root)?;
+    let tables: Vec<Table<'_>> = files.iter().map(TableFile::table).collect::<Result<_, _>>()?;
+    if let Some(asked) = machine::asked(args, &question, global)? {
+        let resolved = answer_for_machine(args, &asked, &tables)?;
+        return print_one(args, &advised(args, resolved)?);
     }
     let selection = select::select(args, &tables)?;
-    let names = &selection.names;
-    if names.is_empty() {
-        return match args.wanted().is_empty() {
-            true => Err(usage("no instance type was given".to_owned())),
-            false => Err(usage("the filters leave no instance type".to_owned())),
-        };
+    let mut answers = answers(args, &question, &selection.names, &tables)?;
+    if let ([one], false) = (&answers[..], selection.is_list) {
+        return print_one(args, one);
     }
-    let mut answers = answers(args, &question, names, &tables)?;
-    match (answers.pop(), selection.is_list) {
-        (Some(one), false) => print_one(args, one),
-        (last, _) => {
-            answers.extend(last);
-            max_pods::sort(&mut answers, args.sort());
-            print_list(args, &answers)
-        }
-    }
+    max_pods::sort(&mut answers, args.sort());
+    print_list(args, &answers)
 }
 
-fn usage(what: String) -> Failure {
+fn usage(what: &str) -> Failure {
     Problem::new(&codes::usage::BAD_USAGE, what).fix("see `tenon max-pods --help`").into()
 }
 
-/// The facts of one machine, when they are asked for instead of types.
-fn machine_facts(args: &Args, global: &Global) -> Result<Option<Facts>, Failure> {
-    let Some(path) = &global.facts else { return Ok(None) };
-    if !args.wanted().is_empty() {
-        return Err(usage("--facts does not go with instance types".to_owned()));
-    }
-    select::read_facts(path).map(Some)
-}
-
 fn answer_for_machine<'a>(
-    question: &Question,
-    facts: &'a Facts,
+    args: &Args,
+    asked: &'a Asked,
     tables: &[Table<'a>],
 ) -> Result<Resolved<'a>, Failure> {
-    let instance = &facts.instance;
-    let subject = Subject::find(&instance.instance_type, tables, instance.limits);
-    let mut resolved = max_pods::answer(question, &subject)?;
-    resolved.machine = Some(Machine {
-        cpus: facts.machine.online_cpus,
-        memory_mib: facts.machine.online_memory_bytes >> 20,
-    });
+    let instance = &asked.instance;
+    let mut subject = Subject::find(&instance.instance_type, tables, instance.limits);
+    if let Subject::Unknown(name) = subject
+        && let Some(limits) = machine::ask_ec2(args, name, Some(instance))
+    {
+        subject = Subject::Known(Limits::bare(name, limits, "ec2"));
+    }
+    let mut resolved = max_pods::answer(&asked.question, &subject)?;
+    resolved.machine = Some(asked.machine);
     Ok(resolved)
 }
 
@@ -85,21 +70,25 @@ fn answers<'a>(
     tables: &[Table<'a>],
 ) -> Result<Vec<Resolved<'a>>, Failure> {
     let mut answers = Vec::new();
-    let mut refused: Vec<(&str, Problem)> = Vec::new();
+    let mut refused: Vec<Problem> = Vec::new();
     for name in names {
-        match max_pods::answer(question, &Subject::find(name, tables, None)) {
+        let mut subject = Subject::find(name, tables, None);
+        if let Subject::Unknown(name) = subject
+            && let Some(limits) = machine::ask_ec2(args, name, None)
+        {
+            subject = Subject::Known(Limits::bare(name, limits, "ec2"));
+        }
+        match max_pods::answer(question, &subject) {
             Ok(resolved) => answers.push(advised(args, resolved)?),
-            Err(problem) => refused.push((name, problem)),
+            Err(problem) => refused.push(problem),
         }
     }
-    match refused.len() {
-        0 => Ok(answers),
-        1 => Err(refused.remove(0).1.into()),
-        count => {
-            let (first, problem) = refused.remove(0);
-            let what =
-                format!("{count} of {} types cannot be answered, {first} first", names.len());
-            Err(Problem::new(problem.page, what).cause(problem.what.clone()).into())
+    match &refused[..] {
+        [] => Ok(answers),
+        [only] => Err(only.clone().into()),
+        [first, ..] => {
+            let what = format!("{} of {} types cannot be answered", refused.len(), names.len());
+            Err(Problem::new(first.page, what).cause(format!("{first}")).into())
         }
     }
 }
@@ -109,9 +98,7 @@ fn advised<'a>(args: &Args, mut resolved: Resolved<'a>) -> Result<Resolved<'a>, 
     let Some(share) = args.memory_share else { return Ok(resolved) };
     let name = resolved.instance_type;
     let Some(memory_mib) = resolved.memory_mib() else {
-        return Err(usage(format!(
-            "--memory-share needs the memory of {name}, which is not known"
-        )));
+        return Err(usage(&format!("--memory-share: the memory of {name} is not known")));
     };
     let pods = reserved::within_share(resolved.pods, memory_mib, share).map_err(|smallest| {
         let least = format!("{}.{:02}", smallest / 100, smallest % 100);
@@ -124,14 +111,13 @@ fn advised<'a>(args: &Args, mut resolved: Resolved<'a>) -> Result<Resolved<'a>, 
     Ok(resolved)
 }
 
-fn print_one(args: &Args, resolved: Resolved<'_>) -> Outcome {
-    tell_trouble(&resolved);
-    let list = std::slice::from_ref(&resolved);
+fn print_one(args: &Args, resolved: &Resolved<'_>) -> Outcome {
+    tell_trouble(resolved);
     match (args.output, args.explain) {
-        (Format::Json, _) => output::answer(&max_pods::json(&resolved)),
-        (Format::Text, true) => output::answer(&max_pods::text(&resolved)),
+        (Format::Json, _) => output::answer(&max_pods::json(resolved)),
+        (Format::Text, true) => output::answer(&max_pods::text(resolved)),
         (Format::Text, false) => output::answer(&format!("{}\n", resolved.pods)),
-        _ => print_list(args, list),
+        _ => print_list(args, std::slice::from_ref(resolved)),
     }
 }
 

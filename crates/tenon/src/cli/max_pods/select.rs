@@ -4,59 +4,29 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use tenon_core::codes;
-use tenon_core::facts::Facts;
 use tenon_core::max_pods::{Arch, InstanceType, Pattern, Table, is_pattern, nearest_types};
-use tenon_core::problem::{Place, Problem};
+use tenon_core::problem::Problem;
+use tenon_host::gather::tables::{self, TableFile};
 use tenon_host::root::Root;
 
 use super::args::{ArchArg, Args};
+use super::usage;
 use crate::output::Failure;
 
-/// Largest table that is read: ten times the embedded one.
-const TABLE_CAP: u64 = 1 << 20;
-
-/// Tables that an image carries for types newer than this binary.
-const TABLE_DIRECTORY: &str = "/etc/tenon/instances.d";
-
-/// The texts of the user's tables: files named by flags, then those of the machine.
-pub(super) fn table_texts(args: &Args, root: &Path) -> Result<Vec<(String, String)>, Failure> {
-    let mut texts = Vec::new();
+/// The user's tables: files named by flags, then those of the machine.
+pub(super) fn table_files(args: &Args, root: &Path) -> Result<Vec<TableFile>, Failure> {
+    let mut files = Vec::new();
     for path in &args.table {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| unreadable(&name).cause(error))?;
-        texts.push((name, text));
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| tables::unreadable(&name).cause(error))?;
+        files.push(TableFile { path: name, text });
     }
-    // A desk without such a directory, or without a readable root, has no such tables.
-    let Ok(root) = Root::open(root) else { return Ok(texts) };
-    let names = root.list(TABLE_DIRECTORY).unwrap_or_default();
-    for name in names.iter().filter(|name| name.ends_with(".tsv")) {
-        let path = format!("{TABLE_DIRECTORY}/{name}");
-        let bytes = root.read(&path, TABLE_CAP).map_err(|error| unreadable(&path).cause(error))?;
-        let text = String::from_utf8(bytes.unwrap_or_default())
-            .map_err(|_| unreadable(&path).cause("the file is not UTF-8"))?;
-        texts.push((path, text));
+    // A desk may not be able to open the root; it has no tables there.
+    if let Ok(root) = Root::open(root) {
+        files.extend(tables::read(&root)?);
     }
-    Ok(texts)
-}
-
-fn unreadable(name: &str) -> Problem {
-    Problem::new(&codes::max_pods::BAD_INSTANCE_TABLE, format!("reading the instance table {name}"))
-}
-
-/// Checks the user's tables.
-pub(super) fn tables(texts: &[(String, String)]) -> Result<Vec<Table<'_>>, Failure> {
-    let mut tables = Vec::new();
-    for (name, text) in texts {
-        let table = Table::parse(text).map_err(|error| {
-            let line = u32::try_from(error.line).unwrap_or(u32::MAX);
-            let source = format!("file://{name}");
-            let place = Place { source, line, column: 1, ..Place::default() };
-            let what = "a line of an instance table is no row";
-            Problem::new(&codes::max_pods::BAD_INSTANCE_TABLE, what).at(place).cause(error.message)
-        })?;
-        tables.push(table);
-    }
-    Ok(tables)
+    Ok(files)
 }
 
 /// The names that the arguments stand for, each once, and whether they are a list.
@@ -75,20 +45,27 @@ pub(super) fn select(args: &Args, tables: &[Table<'_>]) -> Result<Selection, Fai
             names.insert((*word).to_owned());
         }
     }
+    if names.is_empty() {
+        let what = match wanted.is_empty() {
+            true => "no instance type was given",
+            false => "the filters leave no instance type",
+        };
+        return Err(usage(what));
+    }
     let is_list = wanted.len() > 1 || wanted.iter().any(|word| is_pattern(word));
     Ok(Selection { names: names.into_iter().collect(), is_list })
 }
 
 fn matching(word: &str, args: &Args, tables: &[Table<'_>]) -> Result<Vec<String>, Failure> {
-    let usage = |what: String| Problem::new(&codes::usage::BAD_USAGE, what);
     let pattern = Pattern::parse(word)
-        .ok_or_else(|| usage(format!("the braces of the pattern {word} do not close")))?;
+        .ok_or_else(|| usage(&format!("the braces of the pattern {word} do not close")))?;
     let embedded = Table::embedded();
     let all = embedded.rows().chain(tables.iter().flat_map(Table::rows));
     let hits: Vec<InstanceType<'_>> = all.filter(|row| pattern.matches(row.name)).collect();
     if hits.is_empty() {
         let near = nearest_types(word, embedded).join(", ");
-        return Err(usage(format!("no instance type matches {word}"))
+        let what = format!("no instance type matches {word}");
+        return Err(Problem::new(&codes::usage::BAD_USAGE, what)
             .why("a pattern must stand for at least one type of the table")
             .fix(format!("the nearest names are {near}"))
             .into());
@@ -107,20 +84,4 @@ fn fits(row: &InstanceType<'_>, args: &Args) -> bool {
     arch && (!args.gpu || row.has_gpu())
         && (!args.local_disks || row.disks().next().is_some())
         && (!args.efa || row.efa > 0)
-}
-
-/// Saved facts of a machine.
-pub(super) fn read_facts(path: &Path) -> Result<Facts, Failure> {
-    let what = format!("reading the facts in {}", path.display());
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Problem::new(&codes::usage::BAD_USAGE, what.clone()).cause(error))?;
-    serde_json::from_str(&text).map_err(|error| {
-        // The line and column say enough; the message could repeat a value.
-        let place = format!("line {}, column {}", error.line(), error.column());
-        Problem::new(&codes::usage::BAD_USAGE, what)
-            .why("the file is not a facts file of this version")
-            .fix("write it with `tenon facts`")
-            .cause(place)
-            .into()
-    })
 }

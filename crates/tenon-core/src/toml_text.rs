@@ -82,10 +82,11 @@ fn inline(value: &Value) -> String {
             format!("[{}]", items.iter().map(inline).collect::<Vec<_>>().join(", "))
         }
         Value::Table(table) => {
-            let mut pairs: Vec<String> =
-                table.iter().map(|(k, v)| format!("{} = {}", key_text(k), inline(v))).collect();
-            pairs.sort();
-            format!("{{{}}}", pairs.join(", "))
+            let mut entries: Vec<(&String, &Value)> = table.iter().collect();
+            entries.sort_by_key(|(key, _)| *key);
+            let pair =
+                |(key, value): (&String, &Value)| format!("{} = {}", key_text(key), inline(value));
+            format!("{{{}}}", entries.into_iter().map(pair).collect::<Vec<_>>().join(", "))
         }
     }
 }
@@ -121,6 +122,8 @@ pub(crate) fn basic(text: &str) -> String {
             '\n' => quoted.push_str("\\n"),
             '\r' => quoted.push_str("\\r"),
             '\t' => quoted.push_str("\\t"),
+            '\u{8}' => quoted.push_str("\\b"),
+            '\u{c}' => quoted.push_str("\\f"),
             c if c.is_ascii_control() => quoted.push_str(&format!("\\u{:04X}", c as u32)),
             c => quoted.push(c),
         }
@@ -149,8 +152,8 @@ mod tests {
 
     #[test]
     fn arrays_of_tables_have_their_headers() {
-        let text = "[[x]]\nn = 1\n[[x]]\nn = 2.0\n[x.y]\nm = [{b = 1, a = 2}, 3]\n";
-        let expected = "[[x]]\nn = 1\n\n[[x]]\nn = 2.0\n\n[x.y]\nm = [{a = 2, b = 1}, 3]\n";
+        let text = "[[x]]\nn = 1\n[[x]]\nn = 2.0\n[x.y]\nm = [{'b.c' = 1, a = 2}, 3]\n";
+        let expected = "[[x]]\nn = 1\n\n[[x]]\nn = 2.0\n\n[x.y]\nm = [{a = 2, 'b.c' = 1}, 3]\n";
         assert_eq!(canonical(&table(text)), expected);
     }
 
