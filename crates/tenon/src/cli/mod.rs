@@ -22,6 +22,7 @@ mod sources;
 mod status;
 mod undo;
 mod userdata;
+mod userdata_choices;
 mod userdata_input;
 mod why;
 
