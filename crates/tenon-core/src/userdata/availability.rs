@@ -72,7 +72,7 @@ static RULES: &[Rule] = &[
         has_place: |s| match s.cell {
             Cell::NodeConfig | Cell::BootstrapScript | Cell::SelfContained => true,
             Cell::ManagedScripts | Cell::PowerShell => s.kind != Kind::Managed,
-            Cell::TenonPart => s.options.tenon_part,
+            Cell::TenonPart => s.options.tenon_part || s.family.has_ignition(),
             _ => false,
         },
         instead: "run them from a DaemonSet, or use --part tenon in mode tenon",
