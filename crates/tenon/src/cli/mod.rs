@@ -24,6 +24,7 @@ mod undo;
 mod userdata;
 mod userdata_convert;
 mod userdata_decode;
+mod userdata_choices;
 mod userdata_input;
 mod userdata_inspect;
 mod userdata_lint;
