@@ -4,6 +4,7 @@
 mod bench;
 mod bless;
 mod deps;
+mod dist;
 mod e2e;
 mod go;
 mod instances;
@@ -23,14 +24,21 @@ struct Cli {
 enum Task {
     /// Accept what the plans of golden/ come to now
     Bless,
+    /// Measure Tenon beside the machine's floor
+    Bench(bench::Args),
     /// Check the dependency tree: licences, banned crates, purity of the core, size
     Deps(deps::Args),
+    /// Build the static binary and check its size
+    Dist(dist::Args),
     /// Run the tests that need root or real programs of the host
     E2e(e2e::Args),
     /// Write the table of instance types
     Instances(instances::Args),
     /// Write the tables of KubeletConfiguration fields and kubelet flags
     KubeletTables(kubelet_tables::Args),
+    /// The inner half of the e2e layer `units`
+    #[command(hide = true)]
+    UnitsInside(e2e::InsideArgs),
     /// Run a program once and print what it cost, as JSON
     Measure(bench::measure::Args),
     /// Write the reference pages: command line, config, error codes
@@ -40,10 +48,13 @@ enum Task {
 fn main() -> anyhow::Result<()> {
     match Cli::parse().task {
         Task::Bless => bless::run(),
+        Task::Bench(args) => bench::run(&args),
         Task::Deps(args) => deps::run(&args),
+        Task::Dist(args) => dist::run(&args),
         Task::E2e(args) => e2e::run(&args),
         Task::Instances(args) => instances::run(&args),
         Task::KubeletTables(args) => kubelet_tables::run(&args),
+        Task::UnitsInside(args) => e2e::inside(&args),
         Task::Measure(args) => bench::measure::run(&args),
         Task::Reference(args) => reference::run(&args),
     }

@@ -48,7 +48,6 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Measures one run of a program through a launcher process.
-#[expect(dead_code)]
 pub fn once(launcher: &Path, argv: &[String], env: &[(String, String)]) -> anyhow::Result<Cost> {
     let output = Command::new(launcher)
         .arg("measure")

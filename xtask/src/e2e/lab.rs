@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 pub struct Lab {
     /// The checkout.
     pub repository: PathBuf,
-    /// The release binary under test.
+    /// The static binary under test.
     pub tenon: PathBuf,
     /// Caches that outlive a run, outside the checkout.
     pub cache: PathBuf,
@@ -19,18 +19,9 @@ impl Lab {
     /// Builds the binary and opens the cache.
     pub fn open() -> anyhow::Result<Self> {
         let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("checkout")?;
-        run(Command::new(env!("CARGO")).current_dir(repository).args([
-            "build",
-            "--release",
-            "--locked",
-            "--package",
-            "tenon",
-        ]))?;
-        let target = std::env::var_os("CARGO_TARGET_DIR")
-            .map_or_else(|| repository.join("target"), PathBuf::from);
         Ok(Lab {
             repository: repository.to_owned(),
-            tenon: target.join("release/tenon"),
+            tenon: crate::dist::build()?,
             cache: cache_directory()?,
         })
     }

@@ -6,12 +6,14 @@
 mod kill;
 mod lab;
 mod units;
+mod userdata;
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
 pub use lab::Lab;
+pub use units::{InsideArgs, inside};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -51,6 +53,13 @@ const LAYERS: &[Layer] = &[
         packages: &[("strace", "strace")],
         refuse: kill::refuse,
         run: kill::run,
+    },
+    Layer {
+        name: "userdata",
+        about: "user data before cloud-init, Ignition, CloudFormation, shells and systemd",
+        packages: &[("systemd", "systemd-analyze"), ("curl", "curl")],
+        refuse: userdata::refuse,
+        run: userdata::run,
     },
 ];
 

@@ -10,17 +10,19 @@
 
 mod hints;
 mod layers;
+mod message;
 mod mime;
 mod snippet;
 mod transfer;
 
 pub use hints::{Call, bootstrap_arguments};
+pub use message::{Entity, Framing, Message, message};
 pub use snippet::snippet;
 
 use crate::codes::decode::{INDENTED_BY_TEMPLATE, TOO_LARGE_SOURCE};
 use crate::problem::{Finding, Place, Problem};
 use crate::tree::Span;
-use layers::Peeled;
+use layers::{Layer, Peeled};
 
 /// Bytes of user data, and of a file or standard input, before anything is removed.
 pub const USER_DATA_BYTES: usize = 64 << 10;
@@ -118,6 +120,26 @@ pub fn unwrap(blob: &Blob, budget: &mut Budget) -> Decoded {
         Ok(peeled) => open(peeled, blob.origin, budget, &mut decoded),
     }
     decoded
+}
+
+/// Removes the one layer that is outermost; None when the bytes have none.
+///
+/// The name of the layer comes with what is inside, or with why that cannot be read.
+pub fn peel_one(
+    bytes: &[u8],
+    place: &Place,
+    budget: &mut Budget,
+) -> Option<(&'static str, Result<Vec<u8>, Problem>)> {
+    Some(match layers::outermost(bytes)? {
+        Layer::Gzip => ("gzip", layers::gunzip(bytes, place, budget)),
+        Layer::Base64(Ok(decoded)) => ("base64", layers::charge(decoded, place, budget)),
+        Layer::Base64(Err(error)) => ("base64", Err(layers::bad_base64(bytes, &error, place))),
+    })
+}
+
+/// Bytes as text, or which other encoding they are in.
+pub fn text_of(bytes: Vec<u8>, place: &Place) -> Result<String, Problem> {
+    layers::text(Peeled { bytes, place: place.clone() })
 }
 
 impl Decoded {

@@ -6,7 +6,7 @@ use toml::{Table, Value};
 
 use super::containerd_schema::{self, Schema, Translation};
 use super::node::Node;
-use super::step::{Action, FileBody, Program, Step};
+use super::step::{Action, FileBody, Output, Program, Step};
 use super::{Draft, Owner, kubelet, runtime_spec, soci};
 use crate::codes;
 use crate::config::PAUSE_IMAGE;
@@ -71,6 +71,7 @@ fn add_migration(text: String, secret: bool, draft: &mut Draft) {
         timeout: MIGRATION_BOUND,
         when_changed: vec![MIGRATION_INPUT.to_owned()],
         stdout_to: Some(PATH.to_owned()),
+        output: Output::ContainerdConfig,
         ..Program::default()
     };
     let because = "the config has tables that only containerd can translate to schema 3";
@@ -222,6 +223,17 @@ fn check_runtime(config: &Table) -> Result<(), Problem> {
         )
         .at(Place::field("spec.containerd.config"))),
     }
+}
+
+/// Judges what `containerd config migrate` printed, before it replaces a config that works.
+pub(super) fn check_migrated(printed: &[u8]) -> Result<(), Problem> {
+    let unusable = |cause: String| {
+        let what = "`containerd config migrate` printed no config that containerd could load";
+        Problem::new(&codes::plan::MIGRATION_UNUSABLE, what).cause(cause)
+    };
+    let text = std::str::from_utf8(printed).map_err(|_| unusable("it is not UTF-8".into()))?;
+    let table = text.parse::<Table>().map_err(|error| unusable(error.message().into()))?;
+    check_runtime(&table).map_err(|problem| unusable(problem.what.clone()))
 }
 
 fn has_secret(table: &Table) -> bool {

@@ -13,7 +13,7 @@ mod offsets;
 mod scalar;
 
 pub use emit::emit;
-pub use load::parse;
+pub use load::{parse, parse_template};
 
 use crate::codes::Page;
 use crate::decode::snippet;

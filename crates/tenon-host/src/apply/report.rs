@@ -59,8 +59,9 @@ impl Report {
         *self.timings.entry(part).or_default() += elapsed;
     }
 
-    /// One report of two phases.
+    /// One report of two phases; the plan is that of the later one.
     pub fn merge(&mut self, other: Report) {
+        self.plan_hash = other.plan_hash;
         self.changes.extend(other.changes);
         self.unchanged += other.unchanged;
         self.warnings.extend(other.warnings);

@@ -23,18 +23,17 @@ pub fn read(root: &Root, path: &str) -> Option<Cached> {
 }
 
 impl Job<'_> {
-    /// The cache of the order, unless it is from another machine, as in an image baked from a
-    /// used node.
-    pub(super) fn own_cache(&mut self) -> Result<Option<Cached>, Problem> {
-        let path = self.order.cache.clone();
-        let Some(cached) = path.and_then(|path| read(self.root, &path)) else { return Ok(None) };
+    /// Forgets a cache of another machine, as in an image baked from a used node.
+    pub(super) fn drop_foreign_cache(&mut self) -> Result<(), Problem> {
+        let Some(cached) = &self.cached else { return Ok(()) };
+        let (of, uri) = (cached.instance_id.clone(), cached.uri.clone());
         let here = self.instance_id()?;
-        if cached.instance_id == here {
-            return Ok(Some(cached));
+        if of != here {
+            let why = format!("it is of {of}, this instance is {here}");
+            tracing::warn!(path = uri, why, "config cache ignored");
+            self.cached = None;
         }
-        let why = format!("it is of {}, this instance is {here}", cached.instance_id);
-        tracing::warn!(path = cached.uri, why, "config cache ignored");
-        Ok(None)
+        Ok(())
     }
 
     /// Saves config and facts for the phases after this one. A cache that cannot be saved costs

@@ -42,6 +42,10 @@ pub struct Order {
     pub api_attempts: Option<u32>,
     pub file_mode_compat: bool,
     pub daemons: Option<Vec<String>>,
+    /// Remove what a kubelet on another machine left.
+    pub reset_identity: bool,
+    /// Mount `/sys/fs/bpf` where the image does not.
+    pub mount_bpf: bool,
 }
 
 /// Why there is no plan.
@@ -63,6 +67,9 @@ pub struct Job<'a> {
     order: Order,
     imds: Option<Imds>,
     instance: Option<Instance>,
+    /// What the identity document says of this instance; known before the rest when the facts
+    /// are in the cache.
+    identity: Option<Instance>,
     cached: Option<Cached>,
     /// A source that is here already, in place of those of the order.
     given: Option<SourceRead>,
@@ -96,6 +103,7 @@ impl<'a> Job<'a> {
             order,
             imds: None,
             instance: None,
+            identity: None,
             cached: None,
             given: None,
             warnings: Vec::new(),
@@ -105,8 +113,9 @@ impl<'a> Job<'a> {
 
     /// Reads the sources and gives the merged, checked config.
     pub fn config(&mut self) -> Result<Loaded, Refusal> {
+        self.cached = self.order.cache.as_deref().and_then(|path| cache::read(self.root, path));
         let Sources { list, findings } = self.sources()?;
-        self.cached = self.own_cache()?;
+        self.drop_foreign_cache()?;
         let options = config::Options { cached: self.cached.as_ref(), partial: false };
         let mut loaded = self
             .timeline
@@ -129,7 +138,7 @@ impl<'a> Job<'a> {
             return Ok(Sources { list: vec![given], findings: Vec::new() });
         }
         let uris = self.order.sources.clone();
-        let mut user_data = || self.first_round(true);
+        let mut user_data = || self.identify(true);
         let mut inputs =
             sources::Inputs { user_data: &mut user_data, stdin: &mut std::io::stdin().lock() };
         sources::read(&uris, &mut inputs)
@@ -157,8 +166,8 @@ impl<'a> Job<'a> {
         if let Some(facts) = &self.order.facts {
             return Ok(facts.instance.id.clone());
         }
-        self.first_round(false)?;
-        Ok(self.instance.as_ref().map(|instance| instance.id.clone()).unwrap_or_default())
+        self.identify(false)?;
+        Ok(self.identity.as_ref().map(|instance| instance.id.clone()).unwrap_or_default())
     }
 
     /// Gathers the facts that this config needs and builds the whole plan.
@@ -168,6 +177,8 @@ impl<'a> Job<'a> {
         let options = plan::Options {
             file_mode_compat: self.order.file_mode_compat,
             daemons: self.order.daemons.clone(),
+            reset_identity: self.order.reset_identity,
+            mount_bpf: self.order.mount_bpf,
             config_hash: loaded.config_hash(),
         };
         let built = self.timeline.span("plan", || plan::build(&loaded.config, &facts, &options));
@@ -185,16 +196,17 @@ impl<'a> Job<'a> {
         if let Some(facts) = &self.order.facts {
             return Ok(facts.clone());
         }
-        self.first_round(false)?;
-        let mut instance = self.instance.clone().unwrap_or_default();
         let cached = self.cached.as_ref().filter(|_| known);
         let facts = cached.and_then(|cached| cached.facts.clone());
-        if let Some(mut facts) = facts.filter(|facts| still_holds(&facts.instance, &instance)) {
-            facts.last_run = apply::load_record(self.root)?.map(|record| record.last_run());
+        if let Some(mut facts) = facts.filter(|facts| self.still_holds(facts)) {
+            self.look_back(&mut facts)?;
             return Ok(facts);
         }
         // nodeadm asked EC2 for the name and wrote it down.
-        instance.private_dns_name = cached.and_then(|cached| cached.private_dns_name.clone());
+        let name = cached.and_then(|cached| cached.private_dns_name.clone());
+        self.first_round(false)?;
+        let mut instance = self.instance.clone().unwrap_or_default();
+        instance.private_dns_name = name;
         let described = self.describe_cluster(config, &instance)?;
         let wants = wants(config, described.as_ref());
         if let Some(imds) = &mut self.imds {
@@ -207,16 +219,57 @@ impl<'a> Job<'a> {
         let machine = || gather::facts(root, instance, wants, environment);
         let mut facts = self.timeline.span("machine", machine)?;
         facts.cluster = described;
-        facts.last_run = apply::load_record(self.root)?.map(|record| record.last_run());
+        self.look_back(&mut facts)?;
         self.pin_endpoint(config, &mut facts)?;
         Ok(facts)
     }
 
-    /// Asks the metadata service who this instance is, once; with its user data if wanted.
+    /// True when this is the instance that the facts were gathered on, and it has not got another
+    /// address since: stopping and starting it may change that.
+    fn still_holds(&self, facts: &Facts) -> bool {
+        let seen = |one: &Instance| (one.id.clone(), one.local_ipv4);
+        self.identity.as_ref().is_some_and(|now| seen(now) == seen(&facts.instance))
+    }
+
+    /// What earlier runs left here, or on the machine that the image was made from.
+    fn look_back(&self, facts: &mut Facts) -> Result<(), Problem> {
+        facts.last_run = apply::load_record(self.root)?.map(|record| record.last_run());
+        facts.machine.kubelet_identity = match facts.last_run_here() {
+            Some(_) => Vec::new(),
+            None => gather::machine::kubelet_identity(self.root),
+        };
+        Ok(())
+    }
+
+    /// Asks the metadata service who this instance is, once; with its user data if wanted. The
+    /// facts of a cache make everything else unnecessary, unless they turn out not to hold.
+    fn identify(&mut self, user_data: bool) -> Result<Option<Vec<u8>>, Problem> {
+        if self.identity.is_some() {
+            return Ok(None);
+        }
+        if !self.cached.as_ref().is_some_and(|cached| cached.facts.is_some()) {
+            return self.first_round(user_data);
+        }
+        let mut imds = self.service()?;
+        let first = self.timeline.span("metadata", || imds.identity(user_data))?;
+        self.keep(imds, first.instance);
+        Ok(first.user_data)
+    }
+
+    /// Asks what every node needs to know about its instance, once; with its user data if wanted.
     fn first_round(&mut self, user_data: bool) -> Result<Option<Vec<u8>>, Problem> {
         if self.instance.is_some() {
             return Ok(None);
         }
+        let mut imds = self.service()?;
+        let first = self.timeline.span("metadata", || imds.first_round(user_data))?;
+        self.keep(imds, first.instance.clone());
+        self.instance = Some(first.instance);
+        Ok(first.user_data)
+    }
+
+    /// The connection to the metadata service, made when it is first needed.
+    fn service(&mut self) -> Result<Imds, Problem> {
         if self.order.facts.is_some() {
             return Err(Problem::new(
                 &codes::usage::BAD_USAGE,
@@ -225,22 +278,26 @@ impl<'a> Job<'a> {
             .why("--facts replays a machine without asking the metadata service")
             .fix("name the config with --config-source file://PATH"));
         }
+        if let Some(imds) = self.imds.take() {
+            return Ok(imds);
+        }
         let mut options = imds::Options::new(&self.order.environment)?;
         options.patience.whole = self.order.imds_timeout;
-        let mut imds = Imds::new(options);
-        let first = self.timeline.span("metadata", || imds.first_round(user_data))?;
+        Ok(Imds::new(options))
+    }
+
+    fn keep(&mut self, imds: Imds, identity: Instance) {
         self.timeline.note(format!("{} requests, {} retries", imds.requests(), imds.retries()));
-        self.instance = Some(first.instance);
         self.imds = Some(imds);
-        Ok(first.user_data)
+        self.identity = Some(identity);
     }
 }
 
-/// True when the instance is the one that the facts were gathered on, and has not got another
-/// address since: stopping and starting it may change that.
-fn still_holds(gathered: &Instance, now: &Instance) -> bool {
-    let identity = |one: &Instance| (one.id.clone(), one.mac.clone(), one.local_ipv4);
-    identity(gathered) == identity(now)
+/// What must be gathered for this config; a described service range decides the family.
+fn wants(config: &Config, described: Option<&DescribedCluster>) -> Wants {
+    let mut config = config.clone();
+    config.cluster.cidr = config.cluster.cidr.or(described.map(|cluster| cluster.cidr));
+    Wants::of(&config)
 }
 
 /// Joins what this version of the kubelet would refuse to the findings of the plan; errors of
@@ -263,11 +320,4 @@ fn with_version_findings(
         Ok(plan) => Err([refused, plan.findings].concat()),
         Err(findings) => Err([refused, findings].concat()),
     }
-}
-
-/// What must be gathered for this config; a described service range decides the family.
-fn wants(config: &Config, described: Option<&DescribedCluster>) -> Wants {
-    let mut config = config.clone();
-    config.cluster.cidr = config.cluster.cidr.or(described.map(|cluster| cluster.cidr));
-    Wants::of(&config)
 }

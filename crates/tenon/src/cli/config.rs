@@ -127,7 +127,8 @@ fn check(args: &CheckArgs, global: &Global) -> Outcome {
         }
         true => {
             let list: Vec<_> = findings.iter().map(|one| one.to_json(args.lenient)).collect();
-            output::answer_json(&json!({"result": "valid", "findings": list}))
+            let schema = "tenon.configCheck/1";
+            output::answer_json(&json!({"schema": schema, "result": "valid", "findings": list}))
         }
     }
 }
@@ -144,7 +145,11 @@ fn dump(args: &DumpArgs, global: &Global) -> Outcome {
     };
     refuse_loss(&dumped)?;
     let answer = match args.origins {
-        true => json!({"config": dumped.document, "origins": origins(&loaded)}),
+        true => json!({
+            "schema": "tenon.origins/1",
+            "config": dumped.document,
+            "origins": origins(&loaded),
+        }),
         false => dumped.document,
     };
     match &args.config_output {

@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use tenon_core::codes;
 use tenon_core::config::AwsApi;
 use tenon_core::facts::Facts;
+use tenon_core::plan::FAST_IMAGE_PULL;
 use tenon_core::plan::diff::Unplanned;
 use tenon_core::problem::{Place, Problem};
 use tenon_host::gather::environment::Environment;
@@ -17,11 +18,12 @@ use super::Global;
 use crate::output::{self, Failure};
 
 /// Where the config comes from and how the facts are gathered.
-#[derive(Debug, Clone, Default, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct NodeArgs {
     /// Source of configuration, in order: imds://user-data, file://PATH,
     /// a path, a directory, or - for standard input
     #[arg(short = 'c', long = "config-source", value_name = "SOURCE")]
+    #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub config_source: Vec<String>,
     /// Read and write the merged config and facts here
     #[arg(long, value_name = "PATH")]
@@ -40,12 +42,33 @@ pub struct NodeArgs {
     pub file_mode_compat: bool,
 }
 
+/// A phase that `--skip` leaves out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PhaseName {
+    Config,
+    Run,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum AwsApiArg {
     Never,
     #[value(name = "ifNeeded")]
     IfNeeded,
     Verify,
+}
+
+impl Default for NodeArgs {
+    /// What a command line without any of these arguments means.
+    fn default() -> Self {
+        NodeArgs {
+            config_source: Vec::new(),
+            config_cache: None,
+            daemon: Vec::new(),
+            imds_timeout: Duration::from_secs(120),
+            aws_api: None,
+            file_mode_compat: false,
+        }
+    }
 }
 
 impl NodeArgs {
@@ -67,6 +90,8 @@ impl NodeArgs {
             api_attempts: None,
             file_mode_compat: self.file_mode_compat,
             daemons: (!self.daemon.is_empty()).then_some(daemons),
+            reset_identity: false,
+            mount_bpf: false,
         })
     }
 }
@@ -113,14 +138,25 @@ pub fn read_facts(path: &Path) -> Result<Facts, Problem> {
         };
         Problem::new(&codes::facts::FACTS_FILE, "the facts file does not hold facts")
             .at(place)
-            .cause(error)
+            .cause(without_value(&error.to_string()))
     })
+}
+
+/// What serde says about a value of a wrong type, without the value: `expected u32 at …`.
+fn without_value(message: &str) -> &str {
+    match message.rfind("expected ") {
+        Some(at) if message.starts_with("invalid ") => &message[at..],
+        _ => message,
+    }
 }
 
 /// Tells what was found but does not stop the run.
 pub fn tell_warnings(prepared: &Prepared) {
     for note in &prepared.loaded.notes {
         tracing::info!("{note}");
+    }
+    for reason in prepared.plan.reasons.get(FAST_IMAGE_PULL).into_iter().flatten() {
+        tracing::info!("{FAST_IMAGE_PULL} {}", reason.text);
     }
     output::tell_findings(&prepared.loaded.findings, true);
     output::tell_findings(&prepared.plan.findings, true);
@@ -150,7 +186,21 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        node: NodeArgs,
+    }
+
+    #[test]
+    fn the_default_is_the_empty_command_line() {
+        let parsed = Line::try_parse_from(["tenon"]).unwrap().node;
+        assert_eq!(format!("{parsed:?}"), format!("{:?}", NodeArgs::default()));
+    }
 
     #[test]
     fn durations() {

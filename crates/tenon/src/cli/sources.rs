@@ -25,6 +25,7 @@ pub struct SourceArgs {
     /// imds://user-data, file://PATH, a path, a directory, or - for standard
     /// input; repeatable, later ones win [default: imds://user-data]
     #[arg(short = 'c', long = "config-source", value_name = "SOURCE")]
+    #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub config_source: Vec<String>,
 }
 

@@ -28,6 +28,7 @@ pub(super) fn compare_step(scene: &Scene<'_>, step: &Step, changes: &mut Changes
         Action::Remove(removal) => remove(scene, removal, &step.because, changes),
         Action::Link { path, target } => link(scene, path, target, &step.because, changes),
         Action::Reload { .. }
+        | Action::Discard { .. }
         | Action::Unit(_)
         | Action::Program(_)
         | Action::Bind(_)

@@ -1,0 +1,68 @@
+//! `cargo xtask dist`: the one static binary, held to its size.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+use sha2::{Digest, Sha256};
+
+use crate::checkout;
+
+/// The binary must not grow past this.
+const LARGEST: u64 = 8 << 20;
+const MUSL: &str = "x86_64-unknown-linux-musl";
+const GNU: &str = "x86_64-unknown-linux-gnu";
+
+#[derive(clap::Args)]
+pub struct Args {}
+
+pub fn run(_args: &Args) -> anyhow::Result<()> {
+    let binary = build()?;
+    let bytes = std::fs::read(&binary)?;
+    let digest: String = Sha256::digest(&bytes).iter().map(|b| format!("{b:02x}")).collect();
+    println!("{}  {}", digest, binary.display());
+    println!("{} bytes of {LARGEST}", bytes.len());
+    ensure!(bytes.len() as u64 <= LARGEST, "the binary is larger than {LARGEST} bytes");
+    Ok(())
+}
+
+/// Builds the static binary and says where it is.
+pub fn build() -> anyhow::Result<PathBuf> {
+    let target = if has_musl()? { MUSL } else { GNU };
+    if target == GNU {
+        println!(
+            "the musl target is not installed: static glibc, which resolves names by `files` alone on other systems"
+        );
+    }
+    let directory = target_directory().join("dist");
+    let status = Command::new(env!("CARGO"))
+        .current_dir(checkout())
+        .env("RUSTFLAGS", "-C target-feature=+crt-static")
+        .env("CARGO_TARGET_DIR", &directory)
+        .args(["build", "--release", "--locked", "--package", "tenon", "--target", target])
+        .status()
+        .context("starting cargo")?;
+    ensure!(status.success(), "the build ended with {status}");
+    let binary = directory.join(target).join("release/tenon");
+    must_be_static(&binary)?;
+    Ok(binary)
+}
+
+/// A static program names no interpreter: the kernel starts it alone.
+fn must_be_static(binary: &Path) -> anyhow::Result<()> {
+    let output = Command::new("ldd").arg(binary).output().context("starting ldd")?;
+    let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    let is_static = text.contains("statically linked") || text.contains("not a dynamic");
+    ensure!(is_static, "{} is not static: {text}", binary.display());
+    Ok(())
+}
+
+fn has_musl() -> anyhow::Result<bool> {
+    let output = Command::new("rustc").args(["--print", "sysroot"]).output()?;
+    let sysroot = PathBuf::from(String::from_utf8(output.stdout)?.trim());
+    Ok(sysroot.join("lib/rustlib").join(MUSL).exists())
+}
+
+fn target_directory() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| checkout().join("target"), PathBuf::from)
+}
