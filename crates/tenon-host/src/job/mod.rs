@@ -138,7 +138,12 @@ impl<'a> Job<'a> {
             return Ok(Sources { list: vec![given], findings: Vec::new() });
         }
         let uris = self.order.sources.clone();
-        let mut user_data = || self.identify(true);
+        // Named twice, the user data is read twice and asked for once.
+        let mut asked = None;
+        let mut user_data = || match &asked {
+            Some(kept) => Ok(Option::clone(kept)),
+            None => Ok(asked.insert(self.identify(true)?).clone()),
+        };
         let mut inputs =
             sources::Inputs { user_data: &mut user_data, stdin: &mut std::io::stdin().lock() };
         sources::read(&uris, &mut inputs)

@@ -48,14 +48,22 @@ fn code_0_done_and_already_done() {
 }
 
 #[test]
-fn code_1_a_drill_that_finds_something() {
+fn code_1_a_check_that_finds_something() {
     let desk = Desk::new();
-    // The second half of this user data says nothing, so cutting it off goes unnoticed.
+    let script = desk.file("old.sh", "#!/bin/bash\n/etc/eks/bootstrap.sh my-cluster\n");
+    let output = desk.run(&["userdata", "lint", "--family", "AmazonLinux2023", &script]);
+    assert_eq!(code(&output), 1, "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("TN01404"), "{output:?}");
+}
+
+#[test]
+fn a_drill_does_not_mistake_a_long_config_for_a_fault() {
+    let desk = Desk::new();
     let sample = tenon_host::rehearsal::SAMPLE;
     let config = desk.file("long.yaml", &format!("{sample}{}", "# \n".repeat(sample.len())));
-    let output = desk.run(&["rehearse", "--faults", "-c", &config]);
-    assert_eq!(code(&output), 1, "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stdout).contains("12 passed, 1 failed"));
+    let output = desk.run(&["rehearse", "--faults", "-c", &config, "--also", &config]);
+    assert_eq!(code(&output), 0, "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("13 passed, 0 failed"));
 }
 
 #[test]
