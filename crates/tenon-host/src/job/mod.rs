@@ -237,7 +237,7 @@ impl<'a> Job<'a> {
         if self.identity.is_some() {
             return Ok(None);
         }
-        if !self.cached.as_ref().is_some_and(|cached| cached.facts.is_some()) {
+        if self.cached.as_ref().is_none_or(|cached| cached.facts.is_none()) {
             return self.first_round(user_data);
         }
         let mut imds = self.service()?;
