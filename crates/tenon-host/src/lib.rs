@@ -5,6 +5,8 @@
 //! apply      makes a plan true: files, units, disks, hooks, record
 //! net        links: who manages them, waiting for them
 //! signal     the signal to the CloudFormation stack
+//! signal     the signal to the CloudFormation stack
+//! net        links: who manages them, waiting for them
 //! simulator  a metadata service for desks and tests
 //! sources    reads what --config-source names
 //! root       the directory a run works on

@@ -69,7 +69,7 @@ super::pages! {
         why: "every line is indented, as when a template inserts the text without removing its own indentation",
         fix: "remove the common indentation, for instance with the template's dedent or `<<~` form";
     SCRIPT_ONLY = "TN03226" "script-only",
-        why: "the user data is a script for cloud-init and holds no NodeConfig",
+        why: "the text is a script, as cloud-init runs it, and holds no NodeConfig",
         fix: "make it a MIME message with the script as one part and a NodeConfig as another";
     BOOTSTRAP_CALL = "TN03227" "bootstrap-call",
         why: "/etc/eks/bootstrap.sh belongs to older images; nodes of this kind are described by a NodeConfig",

@@ -73,7 +73,7 @@ super::pages! {
         fix: "look again with `tenon status`; the kubelet's journal says what it waits for";
     BUSY = "TN11001" "busy",
         why: "two runs at once would undo each other",
-        fix: "wait for the other run to end, or give --wait-lock SECONDS";
+        fix: "wait for the other run to end, or give --wait-lock TIME";
     STATE_TOO_NEW = "TN12001" "state-too-new",
         why: "a newer Tenon made this node, and this one cannot know what its state means",
         fix: "use the newer binary";

@@ -107,13 +107,7 @@ super::pages! {
     CLUSTER_STATUS = "TN03435" "userdata-cluster-status",
         why: "the cluster may not answer nodes yet, or never again",
         fix: "wait until the cluster is ACTIVE";
-    KUBELET_DEPRECATED = "TN03436" "userdata-kubelet-deprecated",
-        why: "a later kubelet will refuse its configuration with this field",
-        fix: "plan for its replacement";
     SIGNAL_REFUSED = "TN10420" "signal-refused",
         why: "CloudFormation did not take the signal, so the stack will wait for its timeout",
         fix: "check that the instance role allows cloudformation:SignalResource on this stack";
-    NODE_NOT_READY = "TN09420" "signal-node-not-ready",
-        why: "the kubelet did not become healthy within the time, so FAILURE was signalled",
-        fix: "see `tenon doctor`, and `journalctl -u kubelet` for the kubelet's own words";
 }

@@ -3,7 +3,7 @@
 //! One line of JSON in nodeadm's own form plus a `tenon` key, so that either program reads the
 //! other's file.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::dump::{self, dump_best};
 use super::schema::Kind;
@@ -142,10 +142,14 @@ fn peer(cache: &Value) -> Result<Value, String> {
         "kind": "NodeConfig",
         "spec": spec,
     });
-    if let Some(Value::Object(metadata)) = cache.get("metadata")
-        && !metadata.is_empty()
-    {
-        document["metadata"] = json!(metadata);
+    // nodeadm writes a `creationTimestamp` of null that nobody asked for.
+    let metadata = cache.get("metadata").and_then(Value::as_object).into_iter().flatten();
+    let given: Map<String, Value> = metadata
+        .filter(|(_, value)| !value.is_null())
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    if !given.is_empty() {
+        document["metadata"] = Value::Object(given);
     }
     Ok(document)
 }

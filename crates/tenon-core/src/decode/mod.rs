@@ -173,6 +173,12 @@ fn whole(text: String, place: Place, origin: Origin, decoded: &mut Decoded) {
     if origin == Origin::Imds && !hints::may_be_config(&part.text) {
         return hints::describe_whole(part, decoded);
     }
+    if hints::is_script(&part.text) {
+        // Nobody else reads a file that was named as a config, so here it is a mistake.
+        let mut described = Decoded::default();
+        hints::describe_whole(part, &mut described);
+        return described.hints.into_iter().for_each(|hint| decoded.error(hint));
+    }
     take(part, decoded);
 }
 

@@ -1,32 +1,18 @@
-//! What a group may ask of a cell: grammar of its values, availability of its fields.
+//! What the values of a group must look like, and which cluster facts a cell needs.
 
 use super::cloudformation::images;
 use super::family::{Cell, Family, Kind};
-use super::group::{Group, MaxPodsPolicy};
+use super::group::Group;
 use super::quote::{is_one_line, is_text};
-use super::{Cluster, Options, secrets};
+use super::{Cluster, Options, availability, secrets};
 use crate::codes::Page;
 use crate::codes::userdata as pages;
-use crate::config::{DiskStrategy, kubelet_table};
+use crate::config::grammar::{kubelet_may_set, label_key, label_value};
+use crate::config::kubelet_table;
 use crate::problem::{Finding, Problem};
 
 const MOST_LABELS: usize = 256;
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-
-/// Labels of the reserved families that a kubelet may set on its own node.
-const KUBELET_LABELS: [&str; 11] = [
-    "beta.kubernetes.io/arch",
-    "beta.kubernetes.io/instance-type",
-    "beta.kubernetes.io/os",
-    "failure-domain.beta.kubernetes.io/region",
-    "failure-domain.beta.kubernetes.io/zone",
-    "kubernetes.io/arch",
-    "kubernetes.io/hostname",
-    "kubernetes.io/os",
-    "node.kubernetes.io/instance-type",
-    "topology.kubernetes.io/region",
-    "topology.kubernetes.io/zone",
-];
 
 /// Kubelet fields that the join itself sets.
 pub const OWNED_FIELDS: [&str; 7] = [
@@ -83,7 +69,7 @@ pub fn check(
     check_texts(group, findings);
     check_flags(group, findings);
     check_kubelet_config(cluster, group, findings);
-    check_availability(cluster, group, cell, options, findings);
+    availability::check(cluster, group, cell, options, findings);
     check_versions(cluster, group, findings);
     check_image(cluster, group, findings);
     secrets::check(group, options, findings);
@@ -107,7 +93,7 @@ fn needed(group: &Group, cell: Cell) -> &'static [&'static str] {
     }
 }
 
-fn report(
+pub(super) fn report(
     findings: &mut Vec<Finding>,
     page: &'static Page,
     group: &Group,
@@ -122,14 +108,14 @@ fn check_labels(group: &Group, findings: &mut Vec<Finding>) {
         // The key itself may be a misplaced secret, so its position stands for it unless it is
         // well formed.
         let field =
-            if is_label_key(key) { format!("labels.{key}") } else { format!("labels[{position}]") };
-        if !is_label_key(key) {
+            if label_key(key) { format!("labels.{key}") } else { format!("labels[{position}]") };
+        if !label_key(key) {
             report(findings, &pages::BAD_LABEL, group, &field, "the key is not a label key");
         } else if !kubelet_may_set(key) {
             let what = "the kubelet may not set this label on its own node";
             report(findings, &pages::RESERVED_LABEL, group, &field, what);
         }
-        if !is_label_value(value) {
+        if !label_value(value) {
             report(findings, &pages::BAD_LABEL, group, &field, "the value is not a label value");
         }
     }
@@ -142,10 +128,10 @@ fn check_taints(group: &Group, findings: &mut Vec<Finding>) {
     for (index, taint) in group.taints.iter().enumerate() {
         let field = format!("taints[{index}]");
         let mut bad = |what: &str| report(findings, &pages::BAD_TAINT, group, &field, what);
-        if !is_label_key(&taint.key) {
+        if !label_key(&taint.key) {
             bad("the key is not a taint key");
         }
-        if !is_label_value(&taint.value) {
+        if !label_value(&taint.value) {
             bad("the value is not a taint value");
         }
         if !EFFECTS.contains(&taint.effect.as_str()) {
@@ -275,226 +261,6 @@ fn check_kubelet_config(cluster: &Cluster, group: &Group, findings: &mut Vec<Fin
     }
 }
 
-/// Where a field may stand.
-struct Situation<'a> {
-    family: Family,
-    kind: Kind,
-    cell: Cell,
-    group: &'a Group,
-    cluster: &'a Cluster,
-    options: &'a Options,
-}
-
-/// One field: whether the group sets it, whether the cell has a place for it, and what to use
-/// where it has not.
-struct Rule {
-    field: &'static str,
-    is_set: fn(&Situation) -> bool,
-    has_place: fn(&Situation) -> bool,
-    instead: &'static str,
-}
-
-/// True where the document is a NodeConfig or Tenon's own kind.
-fn is_node_config(s: &Situation) -> bool {
-    matches!(s.cell, Cell::NodeConfig | Cell::TenonPart)
-}
-
-/// True on a managed group with an EKS image, where EKS writes the join.
-fn eks_joins(s: &Situation) -> bool {
-    s.kind == Kind::Managed && !matches!(s.family, Family::Ubuntu { .. })
-}
-
-fn raid0(s: &Situation) -> bool {
-    s.group.instance_store.as_ref().is_some_and(|store| store.strategy == DiskStrategy::Raid0)
-}
-
-/// The availability table of the specification.
-static RULES: &[Rule] = &[
-    Rule {
-        field: "preBootstrapCommands",
-        is_set: |s| !s.group.pre_commands.is_empty(),
-        has_place: |s| {
-            s.cell != Cell::Settings
-                || s.group
-                    .pre_commands
-                    .iter()
-                    .all(|text| super::bottlerocket::api_call(text).is_some())
-        },
-        instead: "use settings, or commands that are plain apiclient calls",
-    },
-    Rule {
-        field: "overrideBootstrapCommand",
-        is_set: |s| s.group.override_command.is_some(),
-        has_place: |s| match s.cell {
-            Cell::NodeConfig | Cell::BootstrapScript => true,
-            Cell::ManagedScripts | Cell::PowerShell => s.kind != Kind::Managed,
-            Cell::SelfContained => s.family.has_cloud_init(),
-            _ => false,
-        },
-        instead: "use preBootstrapCommands, or a self-managed group",
-    },
-    Rule {
-        field: "postBootstrapCommands",
-        is_set: |s| !s.group.post_commands.is_empty(),
-        has_place: |s| match s.cell {
-            Cell::NodeConfig | Cell::BootstrapScript | Cell::SelfContained => true,
-            Cell::ManagedScripts | Cell::PowerShell => s.kind != Kind::Managed,
-            Cell::TenonPart => s.options.tenon_part,
-            _ => false,
-        },
-        instead: "run them from a DaemonSet, or use --part tenon in mode tenon",
-    },
-    Rule {
-        field: "instanceStore",
-        is_set: |s| s.group.instance_store.is_some(),
-        has_place: |s| match (s.cell, s.family) {
-            (Cell::NodeConfig | Cell::TenonPart, _) => true,
-            (Cell::BootstrapScript, Family::AmazonLinux2) | (Cell::Settings, _) => raid0(s),
-            (Cell::ManagedScripts, _) => raid0(s) && s.kind != Kind::Managed,
-            _ => false,
-        },
-        instead: "use RAID0 on AmazonLinux2023, AmazonLinux2 or Bottlerocket, or prepare the disks in preBootstrapCommands",
-    },
-    Rule {
-        field: "kubernetesNetworkConfig.ipFamily IPv6",
-        is_set: |s| s.cluster.is_ipv6(),
-        has_place: |s| !s.family.is_windows(),
-        instead: "use an IPv4 cluster for Windows nodes",
-    },
-    Rule {
-        field: "local cluster on Outposts",
-        is_set: |s| s.cluster.outpost,
-        has_place: |s| {
-            is_node_config(s) || (s.family == Family::AmazonLinux2 && s.cell != Cell::SelfContained)
-        },
-        instead: "use AmazonLinux2023",
-    },
-    Rule {
-        field: "maxPodsPerNode",
-        is_set: |s| s.group.max_pods.is_some(),
-        has_place: |s| !(s.family.is_windows() && s.kind == Kind::Managed),
-        instead: "use a custom image or a self-managed group",
-    },
-    Rule {
-        field: "maxPodsPolicy min",
-        is_set: |s| s.group.max_pods_policy == MaxPodsPolicy::Min,
-        has_place: |s| is_node_config(s) || s.cell == Cell::SelfContained,
-        instead: "use AmazonLinux2023, mode self-contained or mode tenon",
-    },
-    Rule {
-        field: "maxPodsExpression",
-        is_set: |s| s.group.max_pods_expression.is_some(),
-        has_place: is_node_config,
-        instead: "use maxPodsPerNode",
-    },
-    Rule {
-        field: "clusterDNS",
-        is_set: |s| s.group.cluster_dns.is_some(),
-        has_place: |s| !eks_joins(s),
-        instead: "use a custom image or a self-managed group",
-    },
-    Rule {
-        field: "kubeletExtraConfig",
-        is_set: |s| !s.group.kubelet_config.is_empty(),
-        has_place: |s| match s.cell {
-            Cell::ManagedScripts | Cell::PowerShell => s.kind != Kind::Managed,
-            _ => true,
-        },
-        instead: "use AmazonLinux2023, a custom image or a self-managed group",
-    },
-    Rule {
-        field: "kubelet flags",
-        is_set: |s| !s.group.kubelet_flags.is_empty(),
-        has_place: |s| s.cell != Cell::Settings && (is_node_config(s) || !eks_joins(s)),
-        instead: "use kubeletExtraConfig",
-    },
-    Rule {
-        field: "containerdConfig",
-        is_set: |s| s.group.containerd_config.is_some(),
-        has_place: is_node_config,
-        instead: "write the file in preBootstrapCommands",
-    },
-    Rule {
-        field: "featureGates",
-        is_set: |s| !s.group.feature_gates.is_empty(),
-        has_place: is_node_config,
-        instead: "use AmazonLinux2023 or mode tenon",
-    },
-    Rule {
-        field: "environment",
-        is_set: |s| !s.group.environment.is_empty(),
-        has_place: is_node_config,
-        instead: "write a drop-in in preBootstrapCommands",
-    },
-    Rule {
-        field: "proxy",
-        is_set: |s| s.group.proxy.is_some(),
-        has_place: |s| is_node_config(s) || s.cell == Cell::Settings,
-        instead: "write the drop-ins in preBootstrapCommands",
-    },
-    Rule {
-        field: "reboot",
-        is_set: |s| s.group.reboot_before_join,
-        has_place: |s| s.cell == Cell::SelfContained,
-        instead: "use mode self-contained",
-    },
-    Rule {
-        field: "files",
-        is_set: |s| !s.group.files.is_empty(),
-        has_place: |s| matches!(s.cell, Cell::BootstrapScript | Cell::SelfContained),
-        instead: "write them in preBootstrapCommands",
-    },
-    Rule {
-        field: "bottlerocket",
-        is_set: |s| {
-            !s.group.bottlerocket.settings.is_empty()
-                || s.group.bottlerocket.enable_admin_container.is_some()
-        },
-        has_place: |s| s.cell == Cell::Settings,
-        instead: "use amiFamily Bottlerocket",
-    },
-    Rule {
-        field: "signal",
-        is_set: |s| s.group.signal.is_some(),
-        has_place: |s| {
-            s.kind == Kind::SelfManaged
-                && (s.cell != Cell::TenonPart || s.options.tenon_part || s.family.has_ignition())
-        },
-        instead: "use a self-managed group (EKS watches the nodes of managed ones), and --part tenon in mode tenon",
-    },
-];
-
-fn check_availability(
-    cluster: &Cluster,
-    group: &Group,
-    cell: Cell,
-    options: &Options,
-    findings: &mut Vec<Finding>,
-) {
-    let situation =
-        Situation { family: group.family, kind: group.kind, cell, group, cluster, options };
-    for rule in
-        RULES.iter().filter(|rule| (rule.is_set)(&situation) && !(rule.has_place)(&situation))
-    {
-        let managed =
-            if eks_joins(&situation) { " in a managed group on an EKS image" } else { "" };
-        let what = format!(
-            "{} is not available on {}{managed}; {}",
-            rule.field,
-            group.family.name(),
-            rule.instead
-        );
-        let field = rule.field.split(' ').next().unwrap_or_default();
-        let problem =
-            Problem::new(&pages::NOT_AVAILABLE, what).at(group.at(field)).fix(rule.instead);
-        findings.push(Finding::error(problem));
-    }
-    if group.container_runtime.as_deref().is_some_and(|runtime| runtime != "containerd") {
-        let what = "containerRuntime is not containerd, the only runtime since Kubernetes 1.24";
-        report(findings, &pages::BAD_VALUE, group, "containerRuntime", what);
-    }
-}
-
 /// EKS has no managed Ubuntu type, so the image of such a group must be known.
 fn check_image(cluster: &Cluster, group: &Group, findings: &mut Vec<Finding>) {
     let ubuntu = matches!(group.family, Family::Ubuntu { .. }) && group.kind == Kind::Managed;
@@ -530,67 +296,9 @@ fn check_versions(cluster: &Cluster, group: &Group, findings: &mut Vec<Finding>)
     }
 }
 
-pub fn is_label_key(text: &str) -> bool {
-    match text.split_once('/') {
-        Some((prefix, name)) => is_subdomain(prefix) && is_label_name(name),
-        None => is_label_name(text),
-    }
-}
-
-pub fn is_label_value(text: &str) -> bool {
-    text.is_empty() || is_label_name(text)
-}
-
-fn is_label_name(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    (1..=63).contains(&bytes.len())
-        && bytes[0].is_ascii_alphanumeric()
-        && bytes[bytes.len() - 1].is_ascii_alphanumeric()
-        && bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(b))
-}
-
-fn is_subdomain(text: &str) -> bool {
-    let label = |label: &str| {
-        !label.is_empty()
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-            && label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-    };
-    text.len() <= 253 && text.split('.').all(label)
-}
-
-/// Whether the kubelet starts with this label.
-pub fn kubelet_may_set(key: &str) -> bool {
-    let Some((prefix, _)) = key.split_once('/') else { return true };
-    let within = |family: &str| prefix == family || prefix.ends_with(&format!(".{family}"));
-    let reserved = within("kubernetes.io") || within("k8s.io");
-    !reserved
-        || KUBELET_LABELS.contains(&key)
-        || ["kubelet.kubernetes.io", "node.kubernetes.io"].into_iter().any(within)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn reserved_labels_are_known() {
-        for key in [
-            "team",
-            "example.com/a",
-            "node.kubernetes.io/x",
-            "kubelet.kubernetes.io/x",
-            "a.node.kubernetes.io/x",
-            "kubernetes.io/os",
-            "topology.kubernetes.io/zone",
-            "alpha.eksctl.io/cluster-name",
-        ] {
-            assert!(kubelet_may_set(key), "{key}");
-        }
-        for key in ["kubernetes.io/role", "node-role.kubernetes.io/worker", "x.k8s.io/y"] {
-            assert!(!kubelet_may_set(key), "{key}");
-        }
-    }
 
     #[test]
     fn flags_are_one_word() {

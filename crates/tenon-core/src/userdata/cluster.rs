@@ -5,15 +5,14 @@ use std::net::IpAddr;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ipnet::IpNet;
-use x509_cert::Certificate;
-use x509_cert::der::DecodePem;
 
 use crate::codes::userdata as pages;
+use crate::config::Kind;
+use crate::config::grammar::Grammar;
 use crate::problem::{Finding, Place, Problem};
 
 /// The position of the cluster's DNS service in the service range.
 const DNS_POSITION: u128 = 10;
-const LARGEST_AUTHORITY: usize = 256 << 10;
 
 /// Cluster facts; None where the source does not say.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -146,8 +145,8 @@ impl Cluster {
         if self.endpoint.as_deref().is_some_and(|endpoint| !is_endpoint(endpoint)) {
             bad("endpoint", "the endpoint is not an https URL of a host alone");
         }
-        if let Some(Err(what)) = self.certificate_authority.as_deref().map(check_authority) {
-            bad("certificateAuthority", what);
+        if let Some(what) = self.certificate_authority.as_deref().and_then(authority_fault) {
+            bad("certificateAuthority", &what);
         }
         let plain = |text: &str| {
             !text.is_empty()
@@ -187,10 +186,8 @@ fn dns_address(cidr: IpNet) -> Result<IpAddr, Problem> {
     })
 }
 
-pub fn is_cluster_name(text: &str) -> bool {
-    (1..=100).contains(&text.len())
-        && text.as_bytes()[0].is_ascii_alphanumeric()
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
+fn is_cluster_name(text: &str) -> bool {
+    !text.is_empty() && Grammar::ClusterName.check(text, Kind::Tenon).is_empty()
 }
 
 /// `https://host[:port]` and nothing more.
@@ -210,24 +207,13 @@ fn is_endpoint(text: &str) -> bool {
     host_fine && port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0))
 }
 
-fn check_authority(text: &str) -> Result<(), &'static str> {
-    let bytes = STANDARD.decode(text).map_err(|_| "the certificate authority is not base64")?;
-    let pem = std::str::from_utf8(&bytes).map_err(|_| "the certificate authority is not PEM")?;
-    if pem.len() > LARGEST_AUTHORITY {
-        return Err("the certificate authority is larger than 256 KiB");
+/// What is wrong with the CA by the config's own grammar.
+fn authority_fault(text: &str) -> Option<String> {
+    if text.is_empty() {
+        return Some("the certificate authority is empty".to_owned());
     }
-    if pem.contains("PRIVATE KEY-----") {
-        return Err("the certificate authority holds a private key");
-    }
-    if !pem.contains("-----BEGIN CERTIFICATE-----") {
-        return Err("the certificate authority holds no PEM certificate");
-    }
-    let certificates = pem.split_inclusive("-----END CERTIFICATE-----");
-    let whole = certificates.filter(|part| part.contains("-----BEGIN")).all(|part| {
-        let start = part.find("-----BEGIN").unwrap_or(0);
-        Certificate::from_pem(&part[start..]).is_ok()
-    });
-    if whole { Ok(()) } else { Err("a certificate of the certificate authority does not parse") }
+    let faults = Grammar::CaBundle.check(text, Kind::Tenon);
+    faults.first().map(|fault| format!("the certificate authority {}", fault.what))
 }
 
 #[cfg(test)]
@@ -283,12 +269,11 @@ mod tests {
     #[test]
     fn an_authority_is_certificates_only() {
         let encode = |text: &str| STANDARD.encode(text);
-        assert!(check_authority("%%%").unwrap_err().contains("base64"));
-        assert!(check_authority(&encode("hello")).unwrap_err().contains("no PEM"));
         let key = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
-        assert!(check_authority(&encode(key)).unwrap_err().contains("private key"));
         let junk = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-        assert!(check_authority(&encode(junk)).unwrap_err().contains("does not parse"));
-        assert_eq!(check_authority(&encode(crate::userdata::samples::CA)), Ok(()));
+        for text in ["%%%".to_owned(), encode("hello"), encode(key), encode(junk), String::new()] {
+            assert!(authority_fault(&text).is_some(), "{text}");
+        }
+        assert_eq!(authority_fault(&encode(crate::userdata::samples::CA)), None);
     }
 }

@@ -106,14 +106,28 @@ pub struct Proxy {
     pub no_proxy: Vec<String>,
 }
 
+/// What must never go through a proxy: this machine, the metadata service, the cluster.
+const DIRECT: [&str; 8] = [
+    "localhost",
+    "127.0.0.1",
+    "::1",
+    "169.254.169.254",
+    "fd00:ec2::254",
+    ".svc",
+    ".cluster.local",
+    ".internal",
+];
+
 impl Proxy {
     /// The variables that programs look for, sorted.
     pub fn variables(&self) -> BTreeMap<String, String> {
-        let no_proxy = Some(self.no_proxy.join(",")).filter(|list| !list.is_empty());
+        let given = self.no_proxy.iter().map(String::as_str);
+        let more = DIRECT.into_iter().filter(|host| !self.no_proxy.iter().any(|own| own == host));
+        let direct: Vec<_> = given.chain(more).collect();
         let pairs = [
             ("HTTP_PROXY", self.http.clone()),
             ("HTTPS_PROXY", self.https.clone()),
-            ("NO_PROXY", no_proxy),
+            ("NO_PROXY", Some(direct.join(","))),
         ];
         pairs.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
     }

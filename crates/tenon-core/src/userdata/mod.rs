@@ -12,6 +12,7 @@
 pub mod al2;
 pub mod al2023;
 pub mod al2_managed;
+mod availability;
 pub mod bottlerocket;
 pub mod bottlerocket_map;
 pub mod checks;

@@ -17,8 +17,11 @@ pub(crate) fn draft(
     options: &Options,
     findings: &mut Vec<Finding>,
 ) -> Option<Draft> {
-    let spec = al2023::spec(cluster, group, options, findings);
     let own_kind = options.tenon_part || group.family.has_ignition();
+    // The project's kind has a field for taints.
+    let options =
+        &Options { taints_in_config: options.taints_in_config && !own_kind, ..options.clone() };
+    let spec = al2023::spec(cluster, group, options, findings);
     let (media_type, text) = match own_kind {
         true => (mime_write::TENON_CONFIG, tenon_document(spec, group)),
         false => (mime_write::NODE_CONFIG, al2023::document(spec)),

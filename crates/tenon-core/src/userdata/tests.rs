@@ -672,3 +672,39 @@ fn control_characters_are_refused_in_every_text() {
         assert_eq!(refused(&group, Mode::Native), ["TN03418"], "{text:?}");
     }
 }
+
+/// What `tenon init` makes of the whole user data.
+fn loaded(rendered: &Rendered) -> crate::config::Config {
+    let source = crate::config::SourceRead {
+        uri: "imds://user-data".into(),
+        origin: crate::decode::Origin::Imds,
+        bytes: Some(rendered.bytes.clone()),
+    };
+    let loaded = crate::config::load(&[source], crate::config::Options::default());
+    let loaded = loaded.unwrap_or_else(|findings| panic!("{findings:#?}"));
+    assert!(loaded.findings.is_empty(), "{:#?}", loaded.findings);
+    loaded.config
+}
+
+#[test]
+fn the_node_reads_what_the_desk_wrote() {
+    let mut group = labelled("AmazonLinux2023", Kind::SelfManaged);
+    group.instance_store = Some(InstanceStore {
+        strategy: DiskStrategy::Raid0,
+        mount_path: None,
+        disabled_mounts: vec![],
+    });
+    group.proxy = Some(Proxy { https: Some("http://p:3128".into()), ..Proxy::default() });
+    group.kubelet_config = json!({"podPidsLimit": 100}).as_object().unwrap().clone();
+    let config = loaded(&rendered(&group, Mode::Native));
+    assert_eq!(config.cluster.name, "ironman-2022");
+    assert_eq!(config.kubelet.config["maxPods"], 58);
+    group.post_commands = vec!["echo joined".into()];
+    group.max_pods_policy = MaxPodsPolicy::Min;
+    let options = Options { tenon_part: true, taints_in_config: true, ..Options::default() };
+    let config = loaded(&render(&cluster(), &group, Mode::Tenon, &options).unwrap());
+    assert_eq!(config.node.labels["team"], "web");
+    assert_eq!(config.node.taints, group.taints);
+    assert_eq!(config.kubelet.max_pods.mode, crate::config::MaxPodsMode::Min(58));
+    assert_eq!(config.hooks.post_join.len(), 1);
+}

@@ -22,6 +22,7 @@ mod sources;
 mod status;
 mod undo;
 mod userdata;
+mod userdata_choices;
 mod userdata_convert;
 mod userdata_decode;
 mod userdata_input;

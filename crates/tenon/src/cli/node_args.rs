@@ -1,5 +1,7 @@
 //! Arguments that `init`, `plan` and `rehearse` share.
 
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -16,6 +18,9 @@ use tenon_host::root::Root;
 
 use super::Global;
 use crate::output::{self, Failure};
+
+/// Facts, user data and fault scripts are far smaller.
+const LARGEST_FILE: u64 = 8 << 20;
 
 /// Where the config comes from and how the facts are gathered.
 #[derive(Debug, Clone, clap::Args)]
@@ -124,11 +129,24 @@ pub fn open_root(global: &Global) -> Result<Root, Problem> {
     })
 }
 
+/// Reads a file that an argument names; none of them has a reason to be larger than the bound.
+pub fn read_file(path: &Path) -> Result<Vec<u8>, Problem> {
+    let read = || {
+        let mut bytes = Vec::new();
+        File::open(path)?.take(LARGEST_FILE + 1).read_to_end(&mut bytes)?;
+        match bytes.len() as u64 > LARGEST_FILE {
+            true => Err(io::Error::from(io::ErrorKind::FileTooLarge)),
+            false => Ok(bytes),
+        }
+    };
+    read().map_err(|error| {
+        Problem::new(&codes::host::FILE_READ, format!("reading {}", path.display())).cause(error)
+    })
+}
+
 /// Reads the facts of a machine from a file.
 pub fn read_facts(path: &Path) -> Result<Facts, Problem> {
-    let bytes = std::fs::read(path).map_err(|error| {
-        Problem::new(&codes::host::FILE_READ, format!("reading {}", path.display())).cause(error)
-    })?;
+    let bytes = read_file(path)?;
     serde_json::from_slice(&bytes).map_err(|error| {
         let place = Place {
             source: path.display().to_string(),

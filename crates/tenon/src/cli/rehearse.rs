@@ -111,10 +111,7 @@ impl Drop for Sandbox {
 fn stage(args: &Args, directory: &Path) -> Result<Stage, Failure> {
     let user_data = match &args.config {
         None => SAMPLE.as_bytes().to_vec(),
-        Some(path) => std::fs::read(path).map_err(|error| {
-            Problem::new(&codes::host::FILE_READ, format!("reading {}", path.display()))
-                .cause(error)
-        })?,
+        Some(path) => node_args::read_file(path)?,
     };
     let mut profile =
         Profile::new(&args.instance_type).in_region(&args.region).with_user_data(user_data);

@@ -110,12 +110,14 @@ fn code_4_no_source_has_a_config() {
 #[test]
 fn code_5_nobody_at_the_metadata_address() {
     let desk = Desk::new();
-    for arguments in [&["init", "--skip", "run"][..], &["facts"], &["plan"]] {
-        let output = quiet_command(TENON)
-            .args(arguments)
-            .args(["--imds-timeout", "200ms", "--root", desk.root()])
-            .output()
-            .unwrap();
+    for arguments in [
+        &["init", "--skip", "run", "--imds-timeout", "200ms"][..],
+        &["facts", "--imds-timeout", "200ms"],
+        &["plan", "--imds-timeout", "200ms"],
+        &["net", "wait", "--timeout", "200ms"],
+    ] {
+        let output =
+            quiet_command(TENON).args(arguments).args(["--root", desk.root()]).output().unwrap();
         let address = NOBODY.trim_start_matches("http://");
         assert_failure(&output, 5, &["TN05001", address]);
     }
@@ -235,6 +237,18 @@ fn code_7_files_that_are_not_there() {
     ] {
         assert_failure(&tenon(arguments), 7, &["TN07", "/nowhere"]);
     }
+}
+
+#[test]
+fn code_7_files_without_an_end() {
+    for arguments in [
+        &["plan", "--facts", "/dev/zero"][..],
+        &["rehearse", "-c", "/dev/zero"],
+        &["imds", "serve", "--instance-type", "m5.large", "--faults", "/dev/zero"],
+    ] {
+        assert_failure(&tenon(arguments), 7, &["TN07001", "/dev/zero", "too large"]);
+    }
+    assert_failure(&tenon(&["config", "check", "-c", "/dev/zero"]), 3, &["TN03210"]);
 }
 
 #[test]

@@ -56,6 +56,9 @@ pub fn environment_files(work: &Path) -> anyhow::Result<Verdict> {
     Ok(verdict)
 }
 
+/// Name, change to the group, instance type, faults, and the limit it must find.
+type Node = (&'static str, fn(&mut Group), &'static str, Faults, Option<&'static str>);
+
 /// The files of a self-contained node, run as the node would run them.
 pub fn self_contained(lab: &Lab, work: &Path) -> anyhow::Result<Verdict> {
     let mut verdict = Verdict { reader: "self-contained script", cases: 0, findings: Vec::new() };
@@ -66,7 +69,7 @@ pub fn self_contained(lab: &Lab, work: &Path) -> anyhow::Result<Verdict> {
     };
     let plain: fn(&mut Group) = |_| {};
     let slow = Faults::of([Rule { status: Some(503), times: Some(2), ..Rule::on("*/token") }]);
-    let cases: [(&str, fn(&mut Group), &str, Faults, Option<&str>); 5] = [
+    let cases: [Node; 5] = [
         ("map", plain, "m5.large", Faults::default(), Some("29")),
         ("fixed", fixed, "m5.large", Faults::default(), Some("17")),
         ("ceiling", ceiling, "m5.large", Faults::default(), Some("20")),

@@ -173,6 +173,13 @@ fn check(cluster: &Cluster, group: &Group, stack: &StackOptions, findings: &mut 
             "a text of the group holds a word that stands for stack parameters",
         );
     }
+    for (field, text) in secrets::texts(group) {
+        if !stack.baked && !text::is_plain(text) {
+            let what =
+                "the text has a reference inside a reference, which Fn::Sub does not read safely";
+            error(&pages::NEEDS_BAKED, &field, what);
+        }
+    }
     if group.kind == Kind::SelfManaged && stack.signals {
         let sizes = scaling::sizes(group);
         if sizes.max <= sizes.desired {
@@ -230,9 +237,11 @@ fn user_data(rendered: &Rendered, stack: &StackOptions) -> Option<Value> {
     Some(match stack.baked {
         true => json!(STANDARD.encode(&rendered.bytes)),
         false => {
-            let sub = text::substitution(&text);
             // Without a reference there is nothing to substitute, and linters say so.
-            let body = if sub.contains("${") { json!({"Fn::Sub": sub}) } else { json!(sub) };
+            let body = match text::has_stand_in(&text) {
+                true => json!({"Fn::Sub": text::substitution(&text)}),
+                false => json!(text),
+            };
             json!({"Fn::Base64": body})
         }
     })

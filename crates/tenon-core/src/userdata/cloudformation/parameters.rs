@@ -31,7 +31,14 @@ pub fn all(stack: &Stack) -> Map<String, Value> {
         }
         put("ImageIdSsmParameter", parameter);
     }
-    if stack.needs_image() {
+    if let (true, Some(ami), None) =
+        (stack.needs_image(), &stack.group.ami, stack.published_image())
+    {
+        put(
+            "ImageId",
+            json!({"Type": "AWS::EC2::Image::Id", "Description": "Image id", "Default": ami}),
+        );
+    } else if stack.needs_image() {
         let default = stack.group.ami.clone().unwrap_or_default();
         put(
             "ImageId",

@@ -143,6 +143,19 @@ fn shell_references_reach_the_node() {
 }
 
 #[test]
+fn references_that_substitution_could_spoil_are_refused() {
+    let group = Group {
+        pre_commands: vec!["echo ${A:-${B}}".into()],
+        ..group("AmazonLinux2023", Kind::SelfManaged)
+    };
+    let findings =
+        template(&cluster(), &group, Mode::Native, &Options::default(), &StackOptions::default())
+            .unwrap_err();
+    assert_eq!(findings[0].problem.page.code, "TN03431");
+    assert!(template(&cluster(), &group, Mode::Native, &Options::default(), &baked()).is_ok());
+}
+
+#[test]
 fn updates_that_cannot_start_are_refused() {
     let mut group = group("AmazonLinux2023", Kind::SelfManaged);
     (group.launch.desired_capacity, group.launch.max_size) = (Some(3), Some(3));

@@ -78,6 +78,19 @@ pub fn greatest_size(text: &str) -> usize {
     REFERENCES.into_iter().fold(text.len(), grown)
 }
 
+/// False for text with a reference inside a reference, or with `${!`: implementations of
+/// `Fn::Sub` read those in different ways.
+pub fn is_plain(text: &str) -> bool {
+    let mut references = text.split("${").skip(1).peekable();
+    while let Some(reference) = references.next() {
+        let nested = !reference.contains('}') && references.peek().is_some();
+        if reference.starts_with('!') || nested {
+            return false;
+        }
+    }
+    true
+}
+
 /// True when the text holds a stand-in, which only generated text may.
 pub fn has_stand_in(text: &str) -> bool {
     text.contains(STAND_IN)
@@ -91,6 +104,22 @@ mod tests {
     fn references_of_scripts_survive() {
         let text = format!("echo ${{HOME}} {}", stand_in("ClusterName"));
         assert_eq!(substitution(&text), "echo ${!HOME} ${ClusterName}");
+    }
+
+    #[test]
+    fn scripts_are_plain_for_substitution() {
+        let scripts = [
+            include_str!("../scripts/bootstrap.al2.sh"),
+            include_str!("../scripts/bootstrap.ubuntu.sh"),
+            include_str!("../scripts/helper.sh"),
+            include_str!("../scripts/max-pods.sh"),
+            include_str!("../scripts/signal.sh"),
+        ];
+        assert!(scripts.into_iter().all(is_plain));
+        for text in ["${!x}", "${a:-${b}}", "${a:-x${b}}"] {
+            assert!(!is_plain(text), "{text}");
+        }
+        assert!(is_plain("${a} ${b} {c} $(d) ${e:-x}"));
     }
 
     #[test]

@@ -19,7 +19,7 @@ fail() {
 request() {
   local answer
   until answer=$(curl --silent --show-error --fail --noproxy '*' --max-time 5 "$@"); do
-    ((SECONDS < deadline)) || fail "no answer from ${!#}"
+    ((SECONDS < deadline)) || fail "no answer from ${*: -1}"
     sleep 1
   done
   printf '%s' "${answer}"
@@ -48,7 +48,7 @@ if [[ -z "${limit}" && -r "${dir}/max_pods.map" ]]; then
     if [[ "${name}" == "${instance_type}" ]]; then limit=${count}; fi
   done < "${dir}/max_pods.map"
 fi
-limit=${limit:-${fallback}}
+[[ -n "${limit}" ]] || limit=${fallback}
 [[ "${limit}" =~ ^[0-9]+$ ]] || fail "no pod limit is known for instance type ${instance_type}"
 if [[ -n "${MAX_PODS_CEILING:-}" ]] && ((MAX_PODS_CEILING < limit)); then limit=${MAX_PODS_CEILING}; fi
 

@@ -13,7 +13,7 @@ tenon_request() {
   local answer
   until answer=$(curl --silent --show-error --fail --noproxy '*' --max-time 5 "$@"); do
     if ((SECONDS >= tenon_deadline)); then
-      echo "tenon: no answer from ${!#}" >&2
+      echo "tenon: no answer from ${*: -1}" >&2
       return 1
     fi
     sleep 1
@@ -29,7 +29,8 @@ INSTANCE_LIFECYCLE=$(tenon_request --header "X-aws-ec2-metadata-token: ${tenon_t
 CLUSTER_DNS="${CLUSTER_DNS:-}"
 MAX_PODS="${MAX_PODS:-}"
 NODE_TAINTS="${NODE_TAINTS:-}"
-NODE_LABELS="${NODE_LABELS:+${NODE_LABELS},}node-lifecycle=${INSTANCE_LIFECYCLE},alpha.eksctl.io/instance-id=${INSTANCE_ID}"
+[[ -z "${NODE_LABELS:-}" ]] || NODE_LABELS+=,
+NODE_LABELS="${NODE_LABELS:-}node-lifecycle=${INSTANCE_LIFECYCLE},alpha.eksctl.io/instance-id=${INSTANCE_ID}"
 KUBELET_EXTRA_ARGS="--node-labels=${NODE_LABELS}"
 [[ -z "${NODE_TAINTS}" ]] || KUBELET_EXTRA_ARGS+=" --register-with-taints=${NODE_TAINTS}"
 [[ -z "${MAX_PODS}" ]] || KUBELET_EXTRA_ARGS+=" --max-pods=${MAX_PODS}"

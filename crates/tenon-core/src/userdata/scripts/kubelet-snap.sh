@@ -6,12 +6,14 @@ set -o errexit -o nounset -o pipefail
 
 dir=$1
 shift
-labels="alpha.eksctl.io/instance-id=${INSTANCE_ID},node-lifecycle=${INSTANCE_LIFECYCLE}"
+labels=${NODE_LABELS:-}
+[[ -z "${labels}" ]] || labels+=,
+labels+="alpha.eksctl.io/instance-id=${INSTANCE_ID},node-lifecycle=${INSTANCE_LIFECYCLE}"
 snap set kubelet-eks \
   "config=${dir}/kubelet.yaml" \
   "node-ip=${NODE_IP}" \
   "hostname-override=${NODE_NAME}" \
-  "node-labels=${NODE_LABELS:+${NODE_LABELS},}${labels}" \
+  "node-labels=${labels}" \
   "max-pods=${MAX_PODS}" \
   "cloud-provider=external" \
   "provider-id=${PROVIDER_ID}" \

@@ -6,7 +6,6 @@ set -o nounset -o pipefail
 
 stack=$1 resource=$2 region=$3 patience=$4 source=$5
 imds="${AWS_EC2_METADATA_SERVICE_ENDPOINT:-http://169.254.169.254}/latest"
-cloudformation=${TENON_CLOUDFORMATION_ENDPOINT:-}
 
 # Hours, minutes and seconds of the patience, less one minute.
 if ! [[ "${patience}" =~ ^PT(([0-9]+)H)?(([0-9]+)M)?(([0-9]+)S)?$ ]]; then
@@ -65,16 +64,18 @@ echo "tenon: signalling ${answer} to ${stack}: ${reason}" >&2
 
 # The credentials travel through standard input: an argument list is readable by everyone.
 send() {
-  local role credentials domain
+  local role credentials domain url
   role=$(get iam/security-credentials/) || return 1
   credentials=$(get "iam/security-credentials/${role}") || return 1
   domain=$(get services/domain) || return 1
+  url=${TENON_CLOUDFORMATION_ENDPOINT:-}
+  [[ -n "${url}" ]] || url="https://cloudformation.${region}.${domain}"
   curl --silent --show-error --fail --max-time 20 --config - \
     --aws-sigv4 "aws:amz:${region}:cloudformation" \
     --data-urlencode Action=SignalResource --data-urlencode Version=2010-05-15 \
     --data-urlencode "StackName=${stack}" --data-urlencode "LogicalResourceId=${resource}" \
     --data-urlencode "UniqueId=${instance_id}" --data-urlencode "Status=${answer}" \
-    "${cloudformation:-https://cloudformation.${region}.${domain}}/" > /dev/null << CONFIG
+    "${url}/" > /dev/null << CONFIG
 user = "$(field AccessKeyId):$(field SecretAccessKey)"
 header = "X-Amz-Security-Token: $(field Token)"
 CONFIG

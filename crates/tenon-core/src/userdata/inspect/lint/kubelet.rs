@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 use super::super::settings::{key, shown};
 use super::{Case, Level};
 use crate::codes::inspect::{U013, U017};
+use crate::config::grammar::{kubelet_may_set, label_key, label_value};
 use crate::config::kubelet_table;
 use crate::nearest::nearest;
 use crate::problem::{Place, Problem};
-use crate::userdata::checks::{is_label_key, is_label_value, kubelet_may_set};
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
@@ -34,9 +34,9 @@ fn labels(case: &mut Case<'_>) {
         let value = setting.value.as_str().unwrap_or_default();
         let what = if is_open(name) || is_open(value) {
             continue;
-        } else if !is_label_key(name) {
+        } else if !label_key(name) {
             "the label's key is outside the grammar of labels"
-        } else if !is_label_value(value) {
+        } else if !label_value(value) {
             "the label's value is outside the grammar of labels"
         } else if !kubelet_may_set(name) {
             "the label is reserved for the control plane; the kubelet does not start with it"
@@ -53,9 +53,9 @@ fn taints(case: &mut Case<'_>) {
         let value = setting.value.as_str().unwrap_or_default();
         let what = if [name, effect].into_iter().any(|text| is_open(text)) || is_open(value) {
             continue;
-        } else if !is_label_key(name) {
+        } else if !label_key(name) {
             "the taint's key is outside the grammar"
-        } else if !is_label_value(value) {
+        } else if !label_value(value) {
             "the taint's value is outside the grammar"
         } else if !EFFECTS.contains(&effect.as_str()) {
             "the taint's effect is none of NoSchedule, PreferNoSchedule and NoExecute"
