@@ -97,6 +97,7 @@ pub fn gzip_stream(data: &[u8]) {
     check_bounds(&unwrap(damaged, Origin::File), length);
     check_bounds(&unwrap(data.to_vec(), Origin::Imds), data.len());
 
+    // A comment whatever follows: `#!` would make it a script, which is no config.
     let text = format!("# {}", String::from_utf8_lossy(data).replace('\0', "0"));
     let whole = gzip(text.as_bytes());
     let within = text.len() <= decode::LAYER_BYTES.min(whole.len() * decode::LAYER_RATIO);
