@@ -9,6 +9,7 @@ mod e2e;
 mod go;
 mod instances;
 mod kubelet_tables;
+mod lab;
 mod reference;
 
 use clap::{Parser, Subcommand};
@@ -36,9 +37,14 @@ enum Task {
     Instances(instances::Args),
     /// Write the tables of KubeletConfiguration fields and kubelet flags
     KubeletTables(kubelet_tables::Args),
+    /// Build the real programs that `e2e` runs, and keep them
+    Lab(lab::Args),
     /// The inner half of the e2e layer `units`
     #[command(hide = true)]
     UnitsInside(e2e::InsideArgs),
+    /// The inner half of the e2e layers that boot machines
+    #[command(hide = true)]
+    MachineInside(e2e::StageArgs),
     /// Run a program once and print what it cost, as JSON
     Measure(bench::measure::Args),
     /// Write the reference pages: command line, config, error codes
@@ -54,7 +60,9 @@ fn main() -> anyhow::Result<()> {
         Task::E2e(args) => e2e::run(&args),
         Task::Instances(args) => instances::run(&args),
         Task::KubeletTables(args) => kubelet_tables::run(&args),
+        Task::Lab(args) => lab::run(&args),
         Task::UnitsInside(args) => e2e::inside(&args),
+        Task::MachineInside(args) => e2e::machine_inside(&args),
         Task::Measure(args) => bench::measure::run(&args),
         Task::Reference(args) => reference::run(&args),
     }

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail, ensure};
 
 use super::Lab;
-use super::lab::run as must;
+use crate::lab::must;
 
 /// Before and after: two configs of one machine, with ten files and more between them.
 const BEFORE: &str = "golden/environment/config.yaml";

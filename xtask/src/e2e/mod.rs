@@ -3,8 +3,15 @@
 //! Each layer says what it needs, installs it by name, and either runs, or says in one line why
 //! this host cannot. A skip is never a pass; with `--no-skip` it is a failure.
 
+mod boot;
+mod cloud_init;
+mod cluster;
 mod kill;
 mod lab;
+mod machine;
+mod metadata;
+mod network;
+mod stage;
 mod units;
 mod userdata;
 
@@ -12,7 +19,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
+use crate::lab::{self as parts, Part};
+use stage::Stage;
+
 pub use lab::Lab;
+pub use stage::{InsideArgs as StageArgs, inside as machine_inside};
 pub use units::{InsideArgs, inside};
 
 #[derive(clap::Args)]
@@ -33,34 +44,83 @@ struct Layer {
     about: &'static str,
     /// Debian packages, and a program of each that shows it is there.
     packages: &'static [(&'static str, &'static str)],
+    /// What the lab must have built.
+    parts: &'static [Part],
     /// Why this host cannot run the layer, if it cannot.
     refuse: fn(&Lab) -> Option<String>,
-    /// Gives the number of cases that passed.
-    run: fn(&Lab) -> anyhow::Result<usize>,
+    run: Run,
 }
+
+/// How a layer is run; it gives the number of cases that passed.
+enum Run {
+    /// By this process.
+    Here(fn(&Lab) -> anyhow::Result<usize>),
+    /// On a stage of its own, with machines.
+    OnStage(fn(&Stage) -> anyhow::Result<usize>),
+}
+
+/// What a machine needs on the host.
+const MACHINE: &[(&str, &str)] =
+    &[("systemd-container", "systemd-nspawn"), ("iproute2", "ip"), ("util-linux", "nsenter")];
 
 const LAYERS: &[Layer] = &[
     Layer {
         name: "units",
         about: "a real systemd reads back every argument and variable that Tenon wrote",
         packages: &[("systemd", "systemctl")],
+        parts: &[],
         refuse: units::refuse,
-        run: units::run,
+        run: Run::Here(units::run),
     },
     Layer {
         name: "kill",
         about: "apply is killed at every system call and cured by running again",
         packages: &[("strace", "strace")],
+        parts: &[],
         refuse: kill::refuse,
-        run: kill::run,
+        run: Run::Here(kill::run),
     },
     Layer {
         name: "userdata",
         about: "user data before cloud-init, Ignition, CloudFormation, shells and systemd",
         packages: &[("systemd", "systemd-analyze"), ("curl", "curl")],
+        parts: &[],
         refuse: userdata::refuse,
-        run: userdata::run,
+        run: Run::Here(userdata::run),
     },
+    Layer {
+        name: "boot",
+        about: "a machine boots with Tenon as its bootstrap service, under a real systemd and containerd",
+        packages: MACHINE,
+        parts: &[parts::ROOT, parts::PAUSE],
+        refuse: stage::refuse,
+        run: Run::OnStage(boot::run),
+    },
+    Layer {
+        name: "cloud-init",
+        about: "user data is read by cloud-init and by Tenon, each its own parts",
+        packages: MACHINE,
+        parts: &[parts::ROOT, parts::PAUSE],
+        refuse: stage::refuse,
+        run: Run::OnStage(cloud_init::run),
+    },
+    Layer {
+        name: "cluster",
+        about: "a booted machine joins a real control plane, becomes Ready and runs a pod",
+        packages: CLUSTER,
+        parts: &[parts::ROOT, parts::PAUSE, parts::ETCD, parts::KUBERNETES_1_34],
+        refuse: stage::refuse,
+        run: Run::OnStage(cluster::run_1_34),
+    },
+];
+
+/// What the control plane needs besides.
+const CLUSTER: &[(&str, &str)] = &[
+    ("systemd-container", "systemd-nspawn"),
+    ("iproute2", "ip"),
+    ("util-linux", "nsenter"),
+    ("openssl", "openssl"),
+    ("curl", "curl"),
 ];
 
 enum Verdict {
@@ -103,16 +163,33 @@ fn choose(names: &[String]) -> anyhow::Result<Vec<&'static Layer>> {
 
 fn run_layer(layer: &Layer, lab: &Lab) -> Verdict {
     for (package, program) in layer.packages {
-        if let Err(error) = lab.install(package, program) {
+        if let Err(error) = crate::lab::install(package, program) {
             return Verdict::Skipped(format!("{package} is not here: {error:#}"));
         }
     }
     if let Some(reason) = (layer.refuse)(lab) {
         return Verdict::Skipped(reason);
     }
-    match (layer.run)(lab) {
+    for part in layer.parts {
+        if let Err(error) = part.ready(&lab.cache) {
+            return Verdict::Skipped(format!("{} is not here: {error:#}", part.name));
+        }
+    }
+    let result = match layer.run {
+        Run::Here(run) => run(lab),
+        Run::OnStage(_) => stage::play(lab, layer.name),
+    };
+    match result {
         Ok(cases) => Verdict::Passed(cases),
         Err(error) => Verdict::Failed(error),
+    }
+}
+
+/// The inner half of a layer with machines.
+fn scenario(name: &str) -> anyhow::Result<fn(&Stage) -> anyhow::Result<usize>> {
+    match LAYERS.iter().find(|layer| layer.name == name).map(|layer| &layer.run) {
+        Some(Run::OnStage(run)) => Ok(*run),
+        _ => bail!("no layer `{name}` with machines"),
     }
 }
 

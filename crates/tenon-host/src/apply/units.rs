@@ -207,13 +207,19 @@ impl<'a> Units<'a> {
 fn decide(unit: &Unit, need: &UnitNeed, state: &UnitState) -> Option<Verb> {
     match unit.verb {
         UnitVerb::RestartOnChange if !state.is_active() => None,
-        UnitVerb::Start => (!state.is_active()).then_some(Verb::Start),
-        UnitVerb::EnsureFresh if !state.is_active() => Some(Verb::Start),
+        UnitVerb::Start | UnitVerb::EnsureFresh if !state.is_active() => Some(wake(state)),
+        UnitVerb::Start => None,
         UnitVerb::EnsureFresh | UnitVerb::RestartOnChange => {
             let outdated = need.stale.is_some() || has_newer_input(need, state, now_us());
             outdated.then_some(Verb::Restart)
         }
     }
+}
+
+/// The verb that brings up a unit which is down. One that waits for its automatic restart keeps a
+/// start waiting too, and the restart then counts as one more fall; a restart begins at once.
+fn wake(state: &UnitState) -> Verb {
+    if state.sub == "auto-restart" { Verb::Restart } else { Verb::Start }
 }
 
 /// True when an input changed after the unit started. A time in the future is a clock that was

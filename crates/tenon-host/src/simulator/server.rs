@@ -160,14 +160,25 @@ impl State {
         if asked.path == "/" {
             return Reply::new(200, "latest");
         }
-        let Some(path) =
-            asked.path.strip_prefix("/latest").map(|rest| rest.trim_start_matches('/'))
-        else {
+        let Some(path) = below_version(&asked.path) else {
             return Reply::new(404, "");
         };
         let value = self.tree.get(path).cloned().or_else(|| tree::listing(&self.tree, path));
         value.map_or_else(|| Reply::new(404, ""), |body| Reply::new(200, body))
     }
+}
+
+/// The path below `/latest` or a dated version. The service keeps old versions for old readers:
+/// cloud-init asks for `/2009-04-04`.
+fn below_version(path: &str) -> Option<&str> {
+    let path = path.strip_prefix('/')?;
+    let (version, rest) = path.split_once('/').unwrap_or((path, ""));
+    let dated = version.len() == 10
+        && version.bytes().enumerate().all(|(at, byte)| match at {
+            4 | 7 => byte == b'-',
+            _ => byte.is_ascii_digit(),
+        });
+    (version == "latest" || dated).then(|| rest.trim_start_matches('/'))
 }
 
 impl Used {
@@ -328,4 +339,25 @@ fn request(head: &str) -> Option<Asked> {
     let headers = lines.filter_map(|line| line.split_once(':'));
     let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()));
     Some(Asked { method, path, headers: headers.collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latest_and_dated_versions_show_the_same_tree() {
+        for (path, below) in [
+            ("/latest/meta-data/mac", Some("meta-data/mac")),
+            ("/latest", Some("")),
+            ("/latest/", Some("")),
+            ("/2009-04-04/meta-data/", Some("meta-data/")),
+            ("/2021-03-23/user-data", Some("user-data")),
+            ("/2009-4-4/user-data", None),
+            ("/oldest/user-data", None),
+            ("/latestmeta-data", None),
+        ] {
+            assert_eq!(below_version(path), below, "{path}");
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use super::super::Lab;
-use super::super::lab;
+use crate::lab::must;
 
 const PACKAGES: [&str; 3] = ["shellcheck", "cloud-init", "ignition"];
 const PYTHON: [&str; 14] = [
@@ -38,17 +38,16 @@ impl Tools {
             let debs = home.join("debs");
             std::fs::create_dir_all(&debs)?;
             println!("installing {}", PACKAGES.join(", "));
-            lab::run(Command::new("apt-get").current_dir(&debs).arg("download").args(PACKAGES))?;
+            must(Command::new("apt-get").args(["-q", "update"]))?;
+            must(Command::new("apt-get").current_dir(&debs).arg("download").args(PACKAGES))?;
             for entry in std::fs::read_dir(&debs)? {
-                lab::run(Command::new("dpkg").arg("-x").arg(entry?.path()).arg(&tools.packages))?;
+                must(Command::new("dpkg").arg("-x").arg(entry?.path()).arg(&tools.packages))?;
             }
         }
         if !tools.python_program("cfn-lint").exists() {
             println!("installing {}", PYTHON.join(", "));
-            lab::run(Command::new("python3").args(["-m", "venv"]).arg(&tools.python))?;
-            lab::run(
-                Command::new(tools.python_program("pip")).args(["install", "-q"]).args(PYTHON),
-            )?;
+            must(Command::new("python3").args(["-m", "venv"]).arg(&tools.python))?;
+            must(Command::new(tools.python_program("pip")).args(["install", "-q"]).args(PYTHON))?;
         }
         Ok(tools)
     }

@@ -162,11 +162,16 @@ fn a_unit_waits_for_what_it_requires() {
 fn what_happens_follows_verb_state_and_inputs() {
     let at = |us| UnitNeed { newest_input_us: Some(us), ..need(None) };
     let since = |us| UnitState { active_since_us: us, ..active() };
+    let falling =
+        || UnitState { active: "activating".into(), sub: "auto-restart".into(), ..active() };
     use UnitVerb::{EnsureFresh, RestartOnChange, Start};
     for (verb, need, state, expected) in [
         (EnsureFresh, need(None), active(), None),
         (EnsureFresh, need(Some("x")), active(), Some(Verb::Restart)),
         (EnsureFresh, need(None), inactive(), Some(Verb::Start)),
+        // A start would wait until the manager's own restart is due.
+        (EnsureFresh, need(None), falling(), Some(Verb::Restart)),
+        (Start, need(None), falling(), Some(Verb::Restart)),
         (EnsureFresh, at(20), since(10), Some(Verb::Restart)),
         (EnsureFresh, at(10), since(20), None),
         // A clock that was set back: the file is from the future.

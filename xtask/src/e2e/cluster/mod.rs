@@ -1,0 +1,143 @@
+//! The whole way: a machine boots, Tenon reads its user data from the metadata service, containerd
+//! and the kubelet start, the node joins a real control plane, becomes Ready and runs a pod.
+//!
+//! Only the credential is a stand-in: `aws eks get-token` prints a token that the API server knows.
+
+mod checks;
+mod control_plane;
+mod pki;
+
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+
+use self::control_plane::{ControlPlane, SERVICES, TOKEN};
+use super::machine::{Disk, Machine, text};
+use super::metadata::{Answers, Metadata, instance};
+use super::network::{INFRA, Network};
+use super::stage::Stage;
+use crate::lab::KUBERNETES_1_34;
+
+/// The node's user data. Some of it is owed to the host that the lab runs on, which has cgroup v1,
+/// and may neither raise hard limits nor lower the score of a process that memory pressure kills
+/// first.
+const USER_DATA: &str = "apiVersion: tenon.dev/v1alpha1
+kind: NodeConfig
+spec:
+  cluster:
+    name: lab
+    apiServerEndpoint: https://{endpoint}:6443
+    certificateAuthority: {authority}
+    cidr: {services}
+  instance:
+    # Nobody listens there: what is of the cluster or of the network must go past it.
+    proxy: {http: \"http://{endpoint}:3128\", https: \"http://{endpoint}:3128\", noProxy: [\".corp\"]}
+  node:
+    labels: {team: web, zone.corp/rack: \"12\"}
+    taints:
+      - {key: dedicated, value: lab, effect: NoSchedule}
+  kubelet:
+    config: {imageGCHighThresholdPercent: 91, imageGCLowThresholdPercent: 89, failCgroupV1: false}
+  containerd:
+    config: |
+      [plugins.\"io.containerd.grpc.v1.cri\"]
+      restrict_oom_score_adj = true
+    baseRuntimeSpec:
+      process:
+        rlimits:
+          - {type: RLIMIT_NOFILE, soft: 4096, hard: 8192}
+";
+
+/// Plays the scenario with Kubernetes 1.34.
+pub fn run_1_34(stage: &Stage) -> anyhow::Result<usize> {
+    run(stage, "1.34", &KUBERNETES_1_34.ready(&stage.cache)?)
+}
+
+fn run(stage: &Stage, minor: &str, kubernetes: &Path) -> anyhow::Result<usize> {
+    let network = Network::lay(stage, &instance())?;
+    let node = instance().hostname;
+    let mut plane = ControlPlane::start(stage, &network, kubernetes, &node)?;
+    println!("  control plane is ready");
+    let user_data = user_data(&plane)?;
+    let answers = Answers { user_data: &user_data, ..Answers::default() };
+    let _service = Metadata::serve(stage, &network, &answers)?;
+
+    let disk = Disk::new(stage, "node")?;
+    disk.write("etc/cloud/cloud-init.disabled", "")?;
+    disk.write("etc/lab-token", TOKEN)?;
+    disk.install(&kubernetes.join("kubelet"), "usr/bin/kubelet")?;
+    let start = Instant::now();
+    let machine = Machine::boot(&disk, &network)?;
+    checks::becomes_ready(&mut plane, &node)?;
+    println!("  boot to Ready: {:.1} s", start.elapsed().as_secs_f64());
+    machine.settled()?;
+    let mut cases = checks::of_the_node(&mut plane, &machine, &node, minor)?;
+    cases += checks::of_a_pod(&mut plane, &node)?;
+    let before = checks::of_a_reboot_before(&machine, &plane, &node)?;
+    machine.power_off()?;
+
+    let machine = Machine::boot(&disk, &network)?;
+    machine.settled()?;
+    checks::of_a_reboot_after(&mut plane, &machine, &node, &before)?;
+    a_bad_flag_is_explained(&machine)?;
+    machine.power_off()?;
+    Ok(cases + 2)
+}
+
+fn user_data(plane: &ControlPlane) -> anyhow::Result<String> {
+    let authority = fs::read(plane.pki.path("ca.crt"))?;
+    Ok(USER_DATA
+        .replace("{endpoint}", INFRA)
+        .replace("{services}", SERVICES)
+        .replace("{authority}", &base64(&authority)))
+}
+
+/// The standard alphabet with padding.
+fn base64(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let mut word = [0; 3];
+        word[..chunk.len()].copy_from_slice(chunk);
+        let word = u32::from_be_bytes([0, word[0], word[1], word[2]]);
+        for at in 0..4 {
+            let letter = ALPHABET[(word >> (18 - 6 * at)) as usize & 63];
+            text.push(if at <= chunk.len() { char::from(letter) } else { '=' });
+        }
+    }
+    text
+}
+
+/// A flag that this kubelet does not know: Tenon waits, sees it fail, and shows its own words.
+fn a_bad_flag_is_explained(machine: &Machine) -> anyhow::Result<()> {
+    let config = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags: [--no-such-flag=1]\n";
+    let script = format!("printf '%s' '{config}' >/etc/eks/nodeadm.d/90-bad.yaml");
+    machine.must(&["sh", "-c", &script])?;
+    let init = ["tenon", "init", "-c", "imds://user-data", "-c", "file:///etc/eks/nodeadm.d/"];
+    let output = machine.run(&init)?;
+    let said = text(&output);
+    ensure!(output.status.code() == Some(8), "exit {:?}: {said}", output.status.code());
+    let line = said.lines().find(|line| line.contains("unknown flag: --no-such-flag"));
+    line.with_context(|| format!("the kubelet's own words are missing: {said}"))?;
+    ensure!(said.contains("kubelet.service"), "the unit is not named: {said}");
+    machine.must(&["rm", "/etc/eks/nodeadm.d/90-bad.yaml"])?;
+    let cured = machine.run(&init)?;
+    ensure!(cured.status.success(), "not cured: {}", text(&cured));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::base64;
+
+    #[test]
+    fn the_vectors_of_rfc_4648() {
+        let vectors =
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")];
+        for (plain, encoded) in vectors {
+            assert_eq!(base64(plain.as_bytes()), encoded);
+        }
+    }
+}

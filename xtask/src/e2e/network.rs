@@ -1,0 +1,61 @@
+//! Two network namespaces and a cable between them; nothing of it is on the host.
+//!
+//! ```text
+//! infra  veth0 10.0.0.1/16, 169.254.169.254 on lo      metadata service, control plane
+//! node   eth0, address and MAC of the pretended instance, default route to infra
+//! ```
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tenon_host::simulator::profile::Profile;
+
+use super::stage::Stage;
+use crate::lab::must;
+
+/// Address of `infra` as the node sees it.
+pub const INFRA: &str = "10.0.0.1";
+pub const METADATA: &str = "169.254.169.254";
+
+pub struct Network {
+    pub infra: PathBuf,
+    pub node: PathBuf,
+}
+
+impl Network {
+    /// Lays the cable. The files vanish with the stage's mount namespace.
+    pub fn lay(stage: &Stage, instance: &Profile) -> anyhow::Result<Self> {
+        let network =
+            Network { infra: stage.place.join("infra.net"), node: stage.place.join("node.net") };
+        for file in [&network.infra, &network.node] {
+            File::create(file)?;
+            let net = format!("--net={}", file.display());
+            must(Command::new("unshare").arg(net).args(["ip", "link", "set", "lo", "up"]))?;
+        }
+        let node = network.node.display().to_string();
+        let address = instance.ipv4.map_or_else(String::new, |ip| format!("{ip}/16"));
+        network.ip(&network.infra, &["link", "add", "veth0", "type", "veth", "peer", "eth0"])?;
+        network.ip(&network.infra, &["link", "set", "eth0", "netns", &node])?;
+        network.ip(&network.infra, &["address", "add", &format!("{INFRA}/16"), "dev", "veth0"])?;
+        network.ip(&network.infra, &["address", "add", &format!("{METADATA}/32"), "dev", "lo"])?;
+        network.ip(&network.infra, &["link", "set", "veth0", "up"])?;
+        network.ip(&network.node, &["link", "set", "eth0", "address", &instance.mac])?;
+        network.ip(&network.node, &["address", "add", &address, "dev", "eth0"])?;
+        network.ip(&network.node, &["link", "set", "eth0", "up"])?;
+        network.ip(&network.node, &["route", "add", "default", "via", INFRA])?;
+        Ok(network)
+    }
+
+    fn ip(&self, file: &Path, words: &[&str]) -> anyhow::Result<()> {
+        let net = format!("--net={}", file.display());
+        must(Command::new("nsenter").arg(net).arg("ip").args(words))
+    }
+
+    /// A command that runs in `infra`.
+    pub fn in_infra(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net={}", self.infra.display())).arg(program);
+        command
+    }
+}

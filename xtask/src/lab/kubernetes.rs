@@ -1,0 +1,61 @@
+//! The real Kubernetes programs, built as ordinary Go modules at pinned versions and checksums
+//! (`e2e/kubernetes`).
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+use super::{must, source};
+use crate::checkout;
+
+const PROGRAMS: &[&str] =
+    &["kubelet", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
+
+pub(super) fn recipe(minor: &str) -> anyhow::Result<String> {
+    let (module, sums) = (source(&pinned(minor, "go.mod"))?, source(&pinned(minor, "go.sum"))?);
+    Ok(format!("{module}\n{sums}\n{}", link_options(minor)?))
+}
+
+fn pinned(minor: &str, file: &str) -> String {
+    format!("e2e/kubernetes/{minor}/{file}")
+}
+
+/// Leaves the programs.
+pub(super) fn build(minor: &str, place: &Path) -> anyhow::Result<()> {
+    let go = Command::new("go").arg("version").output();
+    if !go.is_ok_and(|output| output.status.success()) {
+        bail!("go is not here; Kubernetes is built from its Go modules");
+    }
+    let packages = PROGRAMS.iter().map(|name| format!("k8s.io/kubernetes/cmd/{name}"));
+    // Below everything else that runs here: it takes minutes of every core.
+    let mut command = Command::new("nice");
+    command
+        .args(["-n", "10", "go", "build", "-mod=readonly", "-trimpath", "-buildvcs=false"])
+        .args(["-ldflags", &link_options(minor)?, "-o"])
+        .arg(place)
+        .args(packages)
+        .current_dir(checkout().join(pinned(minor, "")))
+        .env("CGO_ENABLED", "0");
+    must(&mut command)
+}
+
+/// `1.34.10`, from the line that requires it.
+fn version(minor: &str) -> anyhow::Result<String> {
+    let text = source(&pinned(minor, "go.mod"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("require k8s.io/kubernetes v"));
+    Ok(line.context("go.mod names no version of Kubernetes")?.trim().to_owned())
+}
+
+/// What the project's own build stamps into its programs; without it they call themselves 0.0.0.
+fn link_options(minor: &str) -> anyhow::Result<String> {
+    let version = version(minor)?;
+    let minor = minor.trim_start_matches("1.");
+    let stamp = |package: &str| {
+        format!(
+            " -X {package}.gitVersion=v{version} -X {package}.gitMajor=1 -X {package}.gitMinor={minor}"
+        )
+    };
+    let packages = ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"];
+    Ok(format!("-s -w{}", packages.map(stamp).concat()))
+}

@@ -1,0 +1,202 @@
+//! `cargo xtask lab`: the real programs that end-to-end tests run, built once and kept.
+//!
+//! Each part lies in the cache under its name and the hash of its recipe, so a changed recipe is a
+//! new part and a kept one is never stale. A part appears under its name only when it is whole.
+
+mod etcd;
+mod kubernetes;
+mod pause;
+mod root;
+
+pub use pause::NAME as PAUSE_IMAGE;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use sha2::{Digest, Sha256};
+
+use crate::checkout;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Parts to build; all if none is named
+    parts: Vec<String>,
+    /// List the parts and say which are there
+    #[arg(long)]
+    list: bool,
+}
+
+/// One thing that the lab builds and keeps.
+pub struct Part {
+    pub name: &'static str,
+    about: &'static str,
+    /// Everything that decides the content, as text.
+    recipe: fn() -> anyhow::Result<String>,
+    /// Builds into an empty directory.
+    build: fn(&Path) -> anyhow::Result<()>,
+}
+
+pub const ROOT: Part = Part {
+    name: "root",
+    about: "Debian with systemd, cloud-init and containerd",
+    recipe: root::recipe,
+    build: root::build,
+};
+pub const PAUSE: Part = Part {
+    name: "pause",
+    about: "the one container image of the lab",
+    recipe: pause::recipe,
+    build: pause::build,
+};
+pub const ETCD: Part =
+    Part { name: "etcd", about: "etcd of Debian", recipe: etcd::recipe, build: etcd::build };
+pub const KUBERNETES_1_34: Part = Part {
+    name: "kubernetes-1.34",
+    about: "kubelet, API server, controller manager and scheduler, from their Go modules",
+    recipe: || kubernetes::recipe("1.34"),
+    build: |place| kubernetes::build("1.34", place),
+};
+const PARTS: &[Part] = &[ROOT, PAUSE, ETCD, KUBERNETES_1_34];
+
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let cache = cache_directory()?;
+    let mut rows = Vec::new();
+    for part in choose(&args.parts)? {
+        let there = part.place(&cache)?.exists();
+        let start = Instant::now();
+        if !args.list {
+            part.ready(&cache)?;
+        }
+        let state = match (there, args.list) {
+            (true, _) => "kept",
+            (false, true) => "missing",
+            (false, false) => "built",
+        };
+        rows.push((part, state, start.elapsed()));
+    }
+    println!("{:<16} {:<8} {:>7}  what", "part", "state", "seconds");
+    for (part, state, time) in rows {
+        println!("{:<16} {state:<8} {:>7.1}  {}", part.name, time.as_secs_f64(), part.about);
+    }
+    Ok(())
+}
+
+fn choose(names: &[String]) -> anyhow::Result<Vec<&'static Part>> {
+    if names.is_empty() {
+        return Ok(PARTS.iter().collect());
+    }
+    let find = |name: &String| {
+        let part = PARTS.iter().find(|part| part.name == name);
+        part.with_context(|| format!("no part `{name}`; `cargo xtask lab --list` names them"))
+    };
+    names.iter().map(find).collect()
+}
+
+impl Part {
+    /// Where the part lies once it is built.
+    pub fn place(&self, cache: &Path) -> anyhow::Result<PathBuf> {
+        let recipe = (self.recipe)().with_context(|| format!("recipe of {}", self.name))?;
+        let digest = Sha256::digest(recipe.as_bytes());
+        let key: String = digest[..6].iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(cache.join(format!("{}-{key}", self.name)))
+    }
+
+    /// Builds the part unless it is there, and says where.
+    pub fn ready(&self, cache: &Path) -> anyhow::Result<PathBuf> {
+        let place = self.place(cache)?;
+        if place.exists() {
+            return Ok(place);
+        }
+        println!("building {}: {}", self.name, self.about);
+        let start = Instant::now();
+        let part = cache.join(format!("{}.part", self.name));
+        if part.exists() {
+            fs::remove_dir_all(&part).with_context(|| format!("removing {}", part.display()))?;
+        }
+        fs::create_dir_all(&part)?;
+        (self.build)(&part).with_context(|| format!("building {}", self.name))?;
+        fs::rename(&part, &place)?;
+        println!("built {} in {:.0} s", self.name, start.elapsed().as_secs_f64());
+        Ok(place)
+    }
+}
+
+/// Where parts are kept: `$TENON_LAB`, else below the user's cache directory.
+pub fn cache_directory() -> anyhow::Result<PathBuf> {
+    let cache = match (std::env::var_os("TENON_LAB"), std::env::var_os("HOME")) {
+        (Some(lab), _) => PathBuf::from(lab),
+        (None, Some(home)) => PathBuf::from(home).join(".cache/tenon-lab"),
+        (None, None) => bail!("neither TENON_LAB nor HOME says where caches may lie"),
+    };
+    fs::create_dir_all(&cache).with_context(|| format!("creating {}", cache.display()))?;
+    Ok(cache)
+}
+
+/// Installs a Debian package unless its program is there already.
+pub fn install(package: &str, program: &str) -> anyhow::Result<()> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    if std::env::split_paths(&path).any(|dir| dir.join(program).exists()) {
+        return Ok(());
+    }
+    println!("installing {package}");
+    let apt = || {
+        let mut command = Command::new("apt-get");
+        command.env("DEBIAN_FRONTEND", "noninteractive");
+        command.args(["-q", "-y", "-o", "DPkg::Lock::Timeout=120"]);
+        command
+    };
+    must(apt().arg("update"))?;
+    must(apt().args(["install", "--no-install-recommends", package]))
+}
+
+/// Runs a command that must succeed; its output is shown only if it does not.
+pub fn must(command: &mut Command) -> anyhow::Result<()> {
+    let name = format!("{command:?}");
+    let output = command.output().with_context(|| format!("starting {name}"))?;
+    if !output.status.success() {
+        let text = [output.stdout, output.stderr].concat();
+        bail!("{name}: {}\n{}", output.status, String::from_utf8_lossy(&text));
+    }
+    Ok(())
+}
+
+/// A file of the checkout, as part of a recipe.
+fn source(path: &str) -> anyhow::Result<String> {
+    fs::read_to_string(checkout().join(path)).with_context(|| format!("reading {path}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAMPLE: Part = Part {
+        name: "sample",
+        about: "a file",
+        recipe: || Ok("version 1".into()),
+        build: |place| Ok(fs::write(place.join("file"), "content")?),
+    };
+
+    #[test]
+    fn a_part_is_built_once_and_named_by_its_recipe() {
+        let cache = tempfile::tempdir().unwrap();
+        let place = SAMPLE.ready(cache.path()).unwrap();
+        assert_eq!(fs::read_to_string(place.join("file")).unwrap(), "content");
+        let refuses = Part { build: |_| bail!("built again"), ..SAMPLE };
+        assert_eq!(refuses.ready(cache.path()).unwrap(), place);
+        let changed = Part { recipe: || Ok("version 2".into()), ..SAMPLE };
+        assert_ne!(changed.place(cache.path()).unwrap(), place);
+    }
+
+    #[test]
+    fn a_failed_build_leaves_nothing_under_the_name() {
+        let cache = tempfile::tempdir().unwrap();
+        let fails = Part { build: |_| bail!("no network"), ..SAMPLE };
+        let error = fails.ready(cache.path()).unwrap_err();
+        assert!(format!("{error:#}").contains("no network"), "{error:#}");
+        assert!(!fails.place(cache.path()).unwrap().exists());
+        SAMPLE.ready(cache.path()).unwrap();
+    }
+}

@@ -1,0 +1,49 @@
+//! The root file system of the lab's machines: Debian's packages by name, nothing of ours.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::{install, must, source};
+use crate::checkout;
+
+const SCRIPT: &str = "e2e/root.sh";
+
+/// What a node image has, as far as Debian has it.
+const PACKAGES: &[&str] = &[
+    "systemd",
+    "systemd-sysv",
+    "dbus",
+    "udev",
+    "iproute2",
+    "iptables",
+    "nftables",
+    "kmod",
+    "procps",
+    "ca-certificates",
+    "curl",
+    "cloud-init",
+    "containerd",
+    "runc",
+    "containernetworking-plugins",
+    "conntrack",
+    "ebtables",
+    "ethtool",
+    "socat",
+    "util-linux",
+    "mount",
+    "less",
+    "ifupdown",
+    "isc-dhcp-client",
+    "iputils-ping",
+    "python3",
+    "jq",
+];
+
+pub(super) fn recipe() -> anyhow::Result<String> {
+    Ok(format!("{}\n{}", source(SCRIPT)?, PACKAGES.join(",")))
+}
+
+pub(super) fn build(place: &Path) -> anyhow::Result<()> {
+    install("mmdebstrap", "mmdebstrap")?;
+    must(Command::new(checkout().join(SCRIPT)).arg(place).arg(PACKAGES.join(",")))
+}
