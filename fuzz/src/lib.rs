@@ -12,6 +12,7 @@ use flate2::write::GzEncoder;
 use tenon_core::decode::{self, Blob, Budget, Decoded, Origin};
 use tenon_core::problem::Place;
 use tenon_core::tree::Dialect;
+use tenon_core::userdata::inspect::{self, extract, lint};
 use tenon_core::yaml;
 
 /// What is read can be written and reads the same again; what is not has a place.
@@ -44,6 +45,22 @@ pub fn userdata_layers(data: &[u8]) {
     let wrapped = STANDARD.encode(gzip(data)).into_bytes();
     let length = wrapped.len();
     check_bounds(&unwrap(wrapped, Origin::Stdin), length);
+}
+
+/// Anyone's user data is read to its end or refused, and no part leaves the directory that it
+/// is written to.
+pub fn userdata_inspect(data: &[u8]) {
+    let Ok(node) = inspect::read("fuzz:", data.to_vec(), &inspect::Options::default()) else {
+        return;
+    };
+    let report = inspect::report(&node);
+    report.to_text(false);
+    report.to_json(false);
+    lint::lint(&node, &lint::Target::default());
+    for piece in extract::pieces(&node) {
+        assert!(!piece.path.starts_with('/'));
+        assert!(piece.path.split('/').all(|part| !["", ".", ".."].contains(&part)));
+    }
 }
 
 /// Parts that were written into a message come out of it as they were.
@@ -80,7 +97,8 @@ pub fn gzip_stream(data: &[u8]) {
     check_bounds(&unwrap(damaged, Origin::File), length);
     check_bounds(&unwrap(data.to_vec(), Origin::Imds), data.len());
 
-    let text = format!("#{}", String::from_utf8_lossy(data).replace('\0', "0"));
+    // A comment whatever follows: `#!` would make it a script, which is no config.
+    let text = format!("# {}", String::from_utf8_lossy(data).replace('\0', "0"));
     let whole = gzip(text.as_bytes());
     let within = text.len() <= decode::LAYER_BYTES.min(whole.len() * decode::LAYER_RATIO);
     let decoded = unwrap(whole, Origin::File);

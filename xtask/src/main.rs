@@ -10,6 +10,7 @@ mod go;
 mod instances;
 mod kubelet_tables;
 mod lab;
+mod reference;
 
 use clap::{Parser, Subcommand};
 
@@ -46,6 +47,8 @@ enum Task {
     MachineInside(e2e::StageArgs),
     /// Run a program once and print what it cost, as JSON
     Measure(bench::measure::Args),
+    /// Write the reference pages: command line, config, error codes
+    Reference(reference::Args),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -61,6 +64,7 @@ fn main() -> anyhow::Result<()> {
         Task::UnitsInside(args) => e2e::inside(&args),
         Task::MachineInside(args) => e2e::machine_inside(&args),
         Task::Measure(args) => bench::measure::run(&args),
+        Task::Reference(args) => reference::run(&args),
     }
 }
 

@@ -82,6 +82,8 @@ pub struct Machine {
     pub kubelet_version: String,
     pub containerd_version: String,
     pub online_cpus: u32,
+    /// Online memory blocks where the plan must know the exact size (SOCI), else what the kernel
+    /// manages, which is a few percent less; see `docs/adr/0012-memory-is-counted-when-it-matters.md`.
     pub online_memory_bytes: u64,
     #[serde(default)]
     pub nvidia_device: bool,
@@ -118,7 +120,16 @@ pub struct Machine {
     /// Names in `/etc/kubernetes/kubelet/config.json.d` other than Tenon's own, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kubelet_drop_ins: Vec<String>,
+    /// Which of [`KUBELET_IDENTITY`] exist. Looked at only while no record shows that this
+    /// instance made them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kubelet_identity: Vec<String>,
 }
+
+/// What a kubelet leaves behind that names its machine: certificates, and CPUs by number. On an
+/// image baked from a used node they are another machine's.
+pub const KUBELET_IDENTITY: [&str; 2] =
+    ["/var/lib/kubelet/pki", "/var/lib/kubelet/cpu_manager_state"];
 
 /// One instance store disk, found by its stable name, sorted by serial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -165,6 +176,14 @@ pub struct Array {
 pub struct Link {
     pub name: String,
     pub mac: String,
+}
+
+impl Facts {
+    /// What the last run on this very instance left. A record of another instance came with the
+    /// image and says nothing about this one.
+    pub fn last_run_here(&self) -> Option<&LastRun> {
+        self.last_run.as_ref().filter(|run| run.instance_id == self.instance.id)
+    }
 }
 
 /// What `eks:DescribeCluster` answered.

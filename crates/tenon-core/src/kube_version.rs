@@ -21,7 +21,13 @@ impl Version {
     /// Finds the first `v?N.N.N` in a stamp or in what `--version` prints, so that
     /// `v1.34.1-eks-113cf36` and `containerd example.org/containerd/v2 v2.1.4 75cb2b7` both work.
     pub fn parse(text: &str) -> Option<Self> {
-        text.split_whitespace().find_map(Version::from_word)
+        Version::find(text).map(|(version, _)| version)
+    }
+
+    /// The version, and the word that it stands in with its suffix.
+    pub fn find(text: &str) -> Option<(Self, &str)> {
+        let words = text.split_whitespace().map(|word| word.trim_end_matches(','));
+        words.filter_map(|word| Some((Version::from_word(word)?, word))).next()
     }
 
     fn from_word(word: &str) -> Option<Self> {
@@ -174,6 +180,8 @@ mod tests {
             ("1.7.27", Some((1, 7, 27))),
             ("containerd example.org/containerd/containerd/v2 2.1.4 75cb2b7", Some((2, 1, 4))),
             ("containerd 2.0.0-rc.1", Some((2, 0, 0))),
+            ("runc version 1.2.5, commit v1.2.5-0-g59923ef1", Some((1, 2, 5))),
+            ("go1.22.3 unknown", None),
             ("v1.34", None),
             ("1.2.3.4", None),
             ("1.+2.3", None),

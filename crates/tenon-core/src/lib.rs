@@ -14,6 +14,7 @@
 //! toml_text  TOML in one canonical form
 //! status    how far a node has come
 //! tree      a document as written, with places
+//! userdata  what an instance is given at launch, written and read back
 //! words     a line into words, as a shell would
 //! yaml      text → trees, and back
 //! ```
@@ -35,5 +36,6 @@ pub mod secret;
 pub mod status;
 pub mod toml_text;
 pub mod tree;
+pub mod userdata;
 pub mod words;
 pub mod yaml;

@@ -38,6 +38,19 @@ impl Place {
     pub fn field(path: impl Into<String>) -> Self {
         Place { path: path.into(), ..Place::default() }
     }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "source": self.source,
+            "part": self.part,
+            "mediaType": self.media_type,
+            "layers": self.layers,
+            "line": self.line,
+            "column": self.column,
+            "offset": self.offset,
+            "path": self.path,
+        })
+    }
 }
 
 impl fmt::Display for Place {
@@ -72,6 +85,37 @@ pub struct Snippet {
     /// Column of the first marked character, from 1, and how many are marked.
     pub column: u32,
     pub width: u32,
+}
+
+impl Snippet {
+    /// The line with its number, and the marks below it.
+    fn render(&self, number: u32) -> String {
+        let before = self.line.chars().take(self.column.saturating_sub(1) as usize);
+        // A tab is as wide as the terminal makes it, so the margin repeats it.
+        let margin: String = before.map(|c| if c == '\t' { c } else { ' ' }).collect();
+        let marks = "^".repeat(self.width.max(1) as usize);
+        let gutter = " ".repeat(number.to_string().len());
+        format!("{number} | {}\n{gutter} | {margin}{marks}", one_line(&self.line))
+    }
+}
+
+/// Where a problem is when it has no place of its own, by its exit code.
+const SCENES: &[(u8, &str)] = &[
+    (3, "the configuration"),
+    (4, "the sources of the configuration"),
+    (5, "the facts about this machine"),
+    (7, "the files of this machine"),
+    (8, "the units of this machine"),
+    (9, "the units of this machine"),
+    (10, "a service elsewhere"),
+    (11, "the lock of this machine"),
+    (12, "the record of earlier runs"),
+    (64, "the command line"),
+    (70, "tenon itself"),
+];
+
+fn scene(exit: u8) -> &'static str {
+    SCENES.iter().find(|(code, _)| *code == exit).map_or("this machine", |(_, words)| words)
 }
 
 /// A failure or a finding, in five parts. Boxed, so that a `Result` that carries it stays small.
@@ -159,22 +203,21 @@ impl Problem {
         self.fix.as_deref().unwrap_or(self.page.fix)
     }
 
+    /// The place, or what the exit code is about when nothing narrower is known.
+    pub fn where_text(&self) -> String {
+        self.place.as_ref().map_or_else(|| scene(self.exit()).to_owned(), Place::to_string)
+    }
+
     /// The five parts as text, led by `error` or `warning`.
     pub fn render(&self, severity: &str) -> String {
-        let mut text = format!("{severity} {}: {}\n", self.page.code, visible(&self.what));
+        let mut text = format!("{severity} {}: {}\n", self.page.code, one_line(&self.what));
         let mut line = |name: &str, value: &str| {
             let value = visible(value).replace('\n', "\n         ");
             text.push_str(&format!("  {name:<6} {value}\n"));
         };
-        if let Some(place) = &self.place {
-            line("where", &place.to_string());
-        }
+        line("where", &one_line(&self.where_text()));
         if let Some(snippet) = &self.snippet {
-            let number = self.place.as_ref().map_or(0, |place| place.line);
-            let margin = " ".repeat(snippet.column.saturating_sub(1) as usize);
-            let marks = "^".repeat(snippet.width.max(1) as usize);
-            let gutter = " ".repeat(number.to_string().len());
-            line("", &format!("{number} | {}\n{gutter} | {margin}{marks}", visible(&snippet.line)));
+            line("", &snippet.render(self.place.as_ref().map_or(0, |place| place.line)));
         }
         line("why", self.why_text());
         for cause in &self.causes {
@@ -199,17 +242,10 @@ impl Problem {
             "fix": self.fix_text(),
             "causes": self.causes,
         });
-        if let Some(place) = &self.place {
-            json["where"] = json!({
-                "source": place.source,
-                "part": place.part,
-                "mediaType": place.media_type,
-                "layers": place.layers,
-                "line": place.line,
-                "column": place.column,
-                "path": place.path,
-            });
-        }
+        json["where"] = match &self.place {
+            Some(place) => place.to_json(),
+            None => json!({"scene": scene(self.exit())}),
+        };
         if !self.details.is_empty() {
             json["details"] = json!(self.details);
         }
@@ -234,6 +270,11 @@ pub fn visible(text: &str) -> String {
             shown
         })
         .collect()
+}
+
+/// The same for text that must stay on its line, such as a name that the user chose.
+fn one_line(text: &str) -> String {
+    visible(text).replace('\n', "\\n")
 }
 
 /// How a finding is treated.
@@ -310,6 +351,34 @@ mod tests {
             text.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
         assert_eq!(words, ["error", "where", "why", "fix", "see"]);
         assert!(text.contains("file://node.yaml, line 14, column 5, spec.kubelet.maxPod"));
+    }
+
+    #[test]
+    fn a_problem_without_a_place_says_where_it_belongs() {
+        for (page, scene) in [
+            (&codes::usage::BAD_USAGE, "the command line"),
+            (&codes::config::NO_CONFIG, "the sources of the configuration"),
+            (&codes::host::NOT_ROOT, "this machine"),
+        ] {
+            let problem = Problem::new(page, "x");
+            assert!(problem.render("error").contains(&format!("  where  {scene}\n")), "{scene}");
+            assert_eq!(problem.to_json()["where"]["scene"], scene);
+        }
+    }
+
+    #[test]
+    fn a_name_cannot_forge_a_line() {
+        let place = Place::field("spec.a\nerror TN99999: forged");
+        let what = "unknown field `spec.a\nerror TN99999: forged`";
+        let text = Problem::new(&codes::config::UNKNOWN_FIELD, what).at(place).render("error");
+        assert_eq!(text.matches("\nerror").count(), 0, "{text}");
+        assert_eq!(text.matches("\\nerror").count(), 2, "{text}");
+    }
+
+    #[test]
+    fn marks_stand_below_what_they_mark_after_tabs() {
+        let snippet = Snippet { line: "\t\t\"kublet\": …".into(), column: 3, width: 8 };
+        assert_eq!(snippet.render(12), "12 | \t\t\"kublet\": …\n   | \t\t^^^^^^^^");
     }
 
     #[test]

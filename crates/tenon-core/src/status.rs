@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::plan::record::Record;
+use crate::plan::record::{LastingWarning, Record};
 
 /// How far this machine has come. Later states include the earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,7 +85,12 @@ impl Sight {
         }
     }
 
-    /// One line that says it all, and one per daemon and per file that differs.
+    /// What the node runs with although it should not.
+    fn warnings(&self) -> &[LastingWarning] {
+        self.record.as_ref().map_or(&[], |record| &record.warnings)
+    }
+
+    /// One line that says it all, and one per daemon, per file that differs and per warning.
     pub fn text(&self) -> String {
         let state = self.state();
         let hash = self.record.as_ref().map_or("none", |record| &record.config_hash);
@@ -98,6 +103,10 @@ impl Sight {
         }
         for path in &self.drifted {
             text.push_str(&format!("  ~ {path} is not as written\n"));
+        }
+        for warning in self.warnings() {
+            let LastingWarning { code, what, fix } = warning;
+            text.push_str(&format!("  ! {code} {what}; {fix}\n"));
         }
         text
     }
@@ -117,6 +126,7 @@ impl Sight {
             "state": state.name(),
             "next": state.next(),
             "drifted": self.drifted,
+            "warnings": self.warnings(),
             "instanceId": record.map(|record| &record.instance_id),
             "configHash": record.map(|record| &record.config_hash),
             "generation": record.map(|record| record.generation),
@@ -160,6 +170,23 @@ mod tests {
         ] {
             assert_eq!(sight(record, busy, daemons).state(), expected, "{daemons:?}");
         }
+    }
+
+    #[test]
+    fn a_lasting_warning_stays_in_sight() {
+        let mut sight = sight(true, None, &["active"]);
+        let warning = LastingWarning {
+            code: "TN03401".into(),
+            what: "unknown instance type zz9.large".into(),
+            fix: "set a limit".into(),
+        };
+        sight.record.as_mut().unwrap().warnings.push(warning);
+        let text = sight.text();
+        assert!(
+            text.contains("  ! TN03401 unknown instance type zz9.large; set a limit\n"),
+            "{text}"
+        );
+        assert_eq!(sight.to_json()["warnings"][0]["code"], "TN03401");
     }
 
     #[test]

@@ -26,6 +26,7 @@ fn the_corpus_holds() {
     run_corpus("userdata_layers", targets::userdata_layers);
     run_corpus("mime_parts", targets::mime_parts);
     run_corpus("gzip_stream", targets::gzip_stream);
+    run_corpus("userdata_inspect", targets::userdata_inspect);
 }
 
 /// Texts that get further into the readers than noise does.

@@ -32,6 +32,8 @@ type Tree = BTreeMap<String, Vec<u8>>;
 struct CaseOptions {
     file_mode_compat: bool,
     daemons: Option<Vec<String>>,
+    reset_identity: bool,
+    mount_bpf: bool,
 }
 
 fn golden_root() -> PathBuf {
@@ -91,6 +93,8 @@ fn tree(case: &Path) -> Tree {
         let options = Options {
             file_mode_compat: given.file_mode_compat,
             daemons: given.daemons,
+            reset_identity: given.reset_identity,
+            mount_bpf: given.mount_bpf,
             config_hash: loaded.config_hash(),
         };
         let plan = plan::build(&loaded.config, &facts, &options)?;
@@ -176,11 +180,7 @@ fn step_text(step: &Step) -> String {
     match &step.action {
         Action::Directory { path, mode } => format!("  directory {mode:04o} {path}\n"),
         Action::File(file) => {
-            let marks = [
-                (file.secret, " secret"),
-                (file.refuse_foreign, " refuse-foreign"),
-                (file.keep_existing, " keep-existing"),
-            ];
+            let marks = [(file.secret, " secret"), (file.refuse_foreign, " refuse-foreign")];
             let marks: String =
                 marks.iter().filter(|(set, _)| *set).map(|(_, mark)| *mark).collect();
             format!("  file {:04o} {}{marks}\n", file.mode, file.path)
@@ -191,6 +191,7 @@ fn step_text(step: &Step) -> String {
             format!("  block {} in {}\n{lines}", block.name, block.path)
         }
         Action::Remove(removal) => format!("  remove {} ({:?})\n", removal.path, removal.proof),
+        Action::Discard { path } => format!("  discard {path}\n"),
         Action::Reload { inputs } => format!("  reload\n{}", list("if changed", inputs)),
         Action::Unit(unit) => format!(
             "  unit {} {:?} ready {:?} within {:?}\n{}{}",

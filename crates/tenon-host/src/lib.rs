@@ -4,6 +4,9 @@
 //! gather     reads the machine and the metadata service into Facts
 //! apply      makes a plan true: files, units, disks, hooks, record
 //! net        links: who manages them, waiting for them
+//! signal     the signal to the CloudFormation stack
+//! signal     the signal to the CloudFormation stack
+//! net        links: who manages them, waiting for them
 //! simulator  a metadata service for desks and tests
 //! sources    reads what --config-source names
 //! root       the directory a run works on
@@ -22,6 +25,7 @@ pub mod job;
 pub mod net;
 pub mod rehearsal;
 pub mod root;
+pub mod signal;
 pub mod simulator;
 pub mod sources;
 pub mod status;

@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
+/// More than any file of a node holds, short of a large user's config.
+const USUAL_FILE: usize = 16 << 10;
+
 /// An open root directory.
 #[derive(Debug)]
 pub struct Root {
@@ -66,8 +69,7 @@ impl Root {
             Err(error) if absent(&error) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let mut bytes = Vec::new();
-        file.take(cap + 1).read_to_end(&mut bytes)?;
+        let bytes = read_up_to(file, cap + 1)?;
         if bytes.len() as u64 > cap {
             return Err(io::Error::new(
                 io::ErrorKind::FileTooLarge,
@@ -113,6 +115,14 @@ impl Root {
     pub fn exists(&self, path: &str) -> bool {
         self.open_at(path, OFlags::PATH, Mode::empty()).is_ok()
     }
+}
+
+/// Reads to the end or to a bound. Two system calls for any file of a node: the standard
+/// library would begin with 32 bytes and double.
+pub(crate) fn read_up_to(reader: impl Read, bound: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(USUAL_FILE);
+    reader.take(bound).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// True for the errors that mean "there is no such file".

@@ -12,6 +12,8 @@ use tenon_core::config::SourceRead;
 use tenon_core::decode::Origin;
 use tenon_core::problem::{Finding, Place, Problem};
 
+use crate::root::read_up_to;
+
 /// What is read when no source is named.
 pub const DEFAULT: &str = "imds://user-data";
 
@@ -173,9 +175,7 @@ fn is_document(name: &str) -> bool {
 
 /// Reads up to one byte beyond the bound, so that the decoder sees and names the excess.
 fn bounded(reader: impl Read, origin: Origin) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    reader.take(origin.limit() as u64 + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    read_up_to(reader, origin.limit() as u64 + 1)
 }
 
 fn unreadable(index: usize, uri: &str, error: &io::Error) -> Problem {

@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use tenon_core::codes;
+use tenon_core::plan::diff::Observed;
 use tenon_core::plan::digest::sha256;
-use tenon_core::plan::record::Record;
+use tenon_core::plan::record::{FileMark, Record};
 use tenon_core::problem::Problem;
 use tenon_core::status::{Daemon, Sight, State};
 
@@ -13,8 +14,6 @@ use crate::root::Root;
 use crate::stop;
 use crate::systemd::{self, Manager};
 
-/// No managed file comes near this size.
-const LARGEST: u64 = 1 << 20;
 /// Pause between two looks while waiting. The service manager can signal a change of a unit,
 /// but not that another process let go of the lock or wrote the record.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -22,12 +21,12 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// Looks once.
 pub fn look(root: &Root) -> Result<Sight, Problem> {
     let record = apply::load_record(root)?;
-    let drifted = record.as_ref().map(|record| drifted(root, record)).unwrap_or_default();
+    let drifted = record.as_ref().map(|record| drifted(root, record)).transpose()?;
     let daemons = match &record {
         Some(record) if systemd::is_running(root) => daemons(root, record)?,
         _ => Vec::new(),
     };
-    Ok(Sight { busy: Lock::holder(root), record, daemons, drifted })
+    Ok(Sight { busy: Lock::holder(root), record, daemons, drifted: drifted.unwrap_or_default() })
 }
 
 /// Looks until the node has come as far as `goal`, has failed, or the time is over.
@@ -77,16 +76,51 @@ fn daemons(root: &Root, record: &Record) -> Result<Vec<Daemon>, Problem> {
     Ok(daemons)
 }
 
-/// The recorded files that are not as recorded. Files under `/run` go with a reboot.
-fn drifted(root: &Root, record: &Record) -> Vec<String> {
-    let differs = |path: &str, expected: &str| match root.read(path, LARGEST) {
-        Ok(Some(bytes)) => sha256(&bytes) != expected,
-        _ => true,
+/// The recorded files whose content or mode is not as recorded, links among them. Files under
+/// `/run` go with a reboot.
+fn drifted(root: &Root, record: &Record) -> Result<Vec<String>, Problem> {
+    let tree = apply::look_at_recorded(root, record)?;
+    let as_written = |path: &str, mark: &FileMark| match tree.get(path) {
+        Some(Observed::File(held)) => held.mode == mark.mode && sha256(&held.bytes) == mark.sha256,
+        _ => false,
     };
-    record
-        .files
-        .iter()
-        .filter(|(path, mark)| !path.starts_with("/run/") && differs(path, &mark.sha256))
-        .map(|(path, _)| path.clone())
-        .collect()
+    let lasting = record.files.iter().filter(|(path, _)| !path.starts_with("/run/"));
+    let differing = lasting.filter(|(path, mark)| !as_written(path, mark));
+    Ok(differing.map(|(path, _)| path.clone()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::Path;
+
+    use tenon_core::plan::diff::LINK_MODE;
+
+    use super::*;
+
+    #[test]
+    fn drift_is_content_mode_or_absence_and_a_link_is_its_target() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
+        let mut record = Record::default();
+        let mut mark = |path: &str, body: &str, mode| {
+            let sha256 = sha256(body.as_bytes());
+            record.files.insert(path.into(), FileMark { sha256, mode });
+        };
+        for name in ["good", "edited", "wider"] {
+            fs::write(at(name), "text").unwrap();
+            mode(&at(name), 0o600).unwrap();
+            mark(&format!("/{name}"), "text", 0o600);
+        }
+        symlink("/good", at("link")).unwrap();
+        mark("/link", "/good", LINK_MODE);
+        mark("/gone", "text", 0o600);
+        mark("/run/gone", "text", 0o600);
+        fs::write(at("edited"), "other").unwrap();
+        mode(&at("wider"), 0o644).unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        assert_eq!(drifted(&root, &record).unwrap(), ["/edited", "/gone", "/wider"]);
+    }
 }

@@ -24,5 +24,7 @@ pub fn start(volume: Volume) {
         .with_ansi(crate::output::colour_on_stderr())
         .with_target(false)
         .without_time()
+        // The subscriber would panic over a standard error that nobody reads any more.
+        .log_internal_errors(false)
         .try_init();
 }

@@ -9,6 +9,8 @@ use tenon_core::problem::{Finding, Problem};
 
 /// The exit code of a broken invariant.
 const BUG: u8 = 70;
+/// The schema of a JSON answer that tells why a command did not do its work.
+const FAILURE: &str = "tenon.failure/1";
 
 /// `--output`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -21,15 +23,47 @@ pub enum Format {
     Csv,
     /// `type count` lines, for a node without Tenon.
     Map,
+    /// User data as one line of base64.
+    #[value(skip)]
+    Base64,
+    /// User data inside LaunchTemplateData.
+    #[value(skip)]
+    LaunchTemplateData,
+    /// The files of user data, below a directory.
+    #[value(skip)]
+    Files,
+    /// For code hosts; only where a command finds faults in files.
+    #[value(skip)]
+    Sarif,
 }
 
 impl Format {
+    /// The forms of user data; `raw` is its text.
+    pub fn user_data(text: &str) -> Result<Format, String> {
+        match text {
+            "raw" => Ok(Format::Text),
+            "base64" => Ok(Format::Base64),
+            "json" => Ok(Format::Json),
+            "launch-template-data" => Ok(Format::LaunchTemplateData),
+            "files" => Ok(Format::Files),
+            _ => Err("the forms are raw, base64, json, launch-template-data and files".to_owned()),
+        }
+    }
+
     /// The formats that every command knows. A command with more of them has its own `--output`.
     pub fn text_or_json(text: &str) -> Result<Format, String> {
         match text {
             "text" => Ok(Format::Text),
             "json" => Ok(Format::Json),
             _ => Err("the formats are text and json".to_owned()),
+        }
+    }
+
+    /// The formats of findings.
+    pub fn findings(text: &str) -> Result<Format, String> {
+        match text {
+            "sarif" => Ok(Format::Sarif),
+            _ => Format::text_or_json(text).map_err(|more| format!("{more}, or sarif")),
         }
     }
 }
@@ -92,7 +126,8 @@ pub fn report(outcome: Outcome, format: Format) -> u8 {
     match (failure, format) {
         (Failure::Answer(code), _) => code,
         (Failure::Problem(problem), Format::Json) => {
-            let _ = answer_json(&json!({"result": "failed", "error": problem.to_json()}));
+            let error = problem.to_json();
+            let _ = answer_json(&json!({"schema": FAILURE, "result": "failed", "error": error}));
             problem.exit()
         }
         (Failure::Problem(problem), _) => {
@@ -101,7 +136,7 @@ pub fn report(outcome: Outcome, format: Format) -> u8 {
         }
         (Failure::Findings { findings, lenient }, Format::Json) => {
             let list: Vec<_> = findings.iter().map(|finding| finding.to_json(lenient)).collect();
-            let _ = answer_json(&json!({"result": "failed", "findings": list}));
+            let _ = answer_json(&json!({"schema": FAILURE, "result": "failed", "findings": list}));
             worst(&findings, lenient)
         }
         (Failure::Findings { findings, lenient }, _) => {

@@ -121,7 +121,7 @@ const TOLERATED: &str = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nsp
 fn a_good_config_passes() {
     let output = tenon_with_input(&["config", "check", "-c", "-"], GOOD);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
-    assert_eq!(stdout(&output), "config is valid, 0 warning(s)\n");
+    assert_eq!(stdout(&output), "config is valid\n");
 }
 
 #[test]

@@ -128,7 +128,36 @@ fn rows(
         init("second run, nothing to do", settled, plain, false),
         simple("`tenon max-pods m5.large`", &["max-pods", "m5.large"]),
         simple("`tenon max-pods '*'` (every type)", &["max-pods", "*"]),
+        user_data(tenon, "user data of one group", &memory.join("one"), 1)?,
+        user_data(tenon, "user data of 10,000 groups in one file", &memory.join("many"), 10_000)?,
     ])
+}
+
+/// Renders every group of a ClusterConfig with this many of them.
+fn user_data(
+    tenon: &str,
+    name: &'static str,
+    directory: &Path,
+    groups: usize,
+) -> anyhow::Result<Row> {
+    std::fs::create_dir_all(directory)?;
+    let file = directory.join("cluster.yaml");
+    let mut text = String::from(
+        "apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\n\
+         metadata: {name: ironman-2022, region: eu-west-1, version: \"1.32\"}\nnodeGroups:\n",
+    );
+    for number in 0..groups {
+        writeln!(text, "- {{name: g{number:05}, labels: {{team: web}}, maxPodsPerNode: 58}}")?;
+    }
+    std::fs::write(&file, text)?;
+    let facts = checkout().join("docs/examples/cluster.json");
+    let (file, facts, out) = (file.display(), facts.display(), directory.join("out"));
+    let words = format!(
+        "{tenon} --quiet userdata render -f {file} --cluster-json {facts} --out-dir {}",
+        out.display()
+    );
+    let argv = words.split(' ').map(str::to_owned).collect();
+    Ok(Row { name, argv, env: Vec::new(), before: Box::new(|| Ok(())) })
 }
 
 /// A machine that was never bootstrapped.

@@ -13,6 +13,7 @@ mod metadata;
 mod network;
 mod stage;
 mod units;
+mod userdata;
 
 use std::time::{Duration, Instant};
 
@@ -78,6 +79,14 @@ const LAYERS: &[Layer] = &[
         parts: &[],
         refuse: kill::refuse,
         run: Run::Here(kill::run),
+    },
+    Layer {
+        name: "userdata",
+        about: "user data before cloud-init, Ignition, CloudFormation, shells and systemd",
+        packages: &[("systemd", "systemd-analyze"), ("curl", "curl")],
+        parts: &[],
+        refuse: userdata::refuse,
+        run: Run::Here(userdata::run),
     },
     Layer {
         name: "boot",

@@ -24,7 +24,7 @@ super::pages! {
         why: "a node that contains itself has no end",
         fix: "write the value out instead of repeating it with an alias";
     TOO_LARGE_DOCUMENT = "TN03207" "document-limit",
-        why: "documents are read within fixed limits (1 MiB, 64 levels, 100,000 nodes, 64 KiB per scalar, 10,000 entries per list or map), so that a small text cannot use up the machine",
+        why: "documents are read within fixed limits (1 MiB, 64 levels, 100,000 nodes, 64 KiB per scalar, 384 KiB for certificateAuthority, 10,000 entries per list or map), so that a small text cannot use up the machine",
         fix: "make the document smaller; large files do not belong into a node's configuration";
     TOO_LARGE_SOURCE = "TN03210" "source-limit",
         why: "user data is read up to 64 KiB, files and standard input up to 1 MiB",
@@ -69,7 +69,7 @@ super::pages! {
         why: "every line is indented, as when a template inserts the text without removing its own indentation",
         fix: "remove the common indentation, for instance with the template's dedent or `<<~` form";
     SCRIPT_ONLY = "TN03226" "script-only",
-        why: "the user data is a script for cloud-init and holds no NodeConfig",
+        why: "the text is a script, as cloud-init runs it, and holds no NodeConfig",
         fix: "make it a MIME message with the script as one part and a NodeConfig as another";
     BOOTSTRAP_CALL = "TN03227" "bootstrap-call",
         why: "/etc/eks/bootstrap.sh belongs to older images; nodes of this kind are described by a NodeConfig",

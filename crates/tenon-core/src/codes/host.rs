@@ -73,7 +73,7 @@ super::pages! {
         fix: "look again with `tenon status`; the kubelet's journal says what it waits for";
     BUSY = "TN11001" "busy",
         why: "two runs at once would undo each other",
-        fix: "wait for the other run to end, or give --wait-lock SECONDS";
+        fix: "wait for the other run to end, or give --wait-lock TIME";
     STATE_TOO_NEW = "TN12001" "state-too-new",
         why: "a newer Tenon made this node, and this one cannot know what its state means",
         fix: "use the newer binary";
@@ -86,6 +86,12 @@ super::pages! {
     STATE_OTHER_MACHINE = "TN12004" "state-other-machine",
         why: "the recorded state was made on another instance and came here with the image",
         fix: "run `tenon init` first";
+    BOOT_UNDER_WAY = "TN06013" "boot-under-way",
+        why: "the run phase was called from user data: scripts that come later change files too late for this start",
+        fix: "let the image's units call it after cloud-final.service, or ignore this if no later script touches the node's files";
+    NOT_RUN_IN_TREE = "TN06012" "not-run-in-tree",
+        why: "under --root the files belong to another machine; a program or hook would work on this one",
+        fix: "nothing to do: it runs when `tenon init` runs on the machine itself";
     NO_LOOPBACK = "TN06011" "no-loopback",
         why: "a rehearsal needs one port on 127.0.0.1 for its own metadata service",
         fix: "run it where programs may listen on loopback";

@@ -10,9 +10,11 @@ pub mod config;
 pub mod decode;
 pub mod facts;
 pub mod host;
+pub mod inspect;
 pub mod max_pods;
 pub mod plan;
 pub mod usage;
+pub mod userdata;
 
 /// What is known about one kind of problem, whatever the instance of it.
 #[derive(Debug, PartialEq, Eq)]
@@ -60,8 +62,17 @@ pub(crate) use pages;
 
 /// Every page of the catalogue, in order of its code.
 pub fn all() -> Vec<&'static Page> {
-    let rooms =
-        [config::ALL, decode::ALL, plan::ALL, max_pods::ALL, facts::ALL, host::ALL, usage::ALL];
+    let rooms = [
+        config::ALL,
+        decode::ALL,
+        facts::ALL,
+        host::ALL,
+        inspect::ALL,
+        max_pods::ALL,
+        plan::ALL,
+        usage::ALL,
+        userdata::ALL,
+    ];
     let mut pages: Vec<_> = rooms.into_iter().flatten().copied().collect();
     pages.sort_by_key(|page| page.code);
     pages

@@ -1,6 +1,6 @@
 //! Pages about a config that is well formed but cannot become this node: `TN03300` to `TN03399`;
 //! about facts that the plan cannot believe: `TN05300` to `TN05399`; and about a machine that
-//! cannot be this node: `TN06300` to `TN06399`.
+//! cannot be this node: `TN06300` to `TN06399`; about state of another machine: `TN12300`.
 
 super::pages! {
     CLUSTER_INCOMPLETE = "TN03300" "cluster-incomplete",
@@ -75,6 +75,12 @@ super::pages! {
     NO_NVIDIA_RUNTIME = "TN06304" "no-nvidia-runtime",
         why: "the device is there, but containers cannot use it without /usr/bin/nvidia-container-runtime",
         fix: "use an accelerated image, or install the NVIDIA container toolkit";
+    MIGRATION_UNUSABLE = "TN06306" "migration-unusable",
+        why: "the config has tables that only containerd can translate to schema 3, and its translation does not parse or lacks the default runtime; the old config is untouched",
+        fix: "run `containerd --config /run/tenon/containerd-schema-2.toml config migrate` to see it, and write spec.containerd.config for schema 3 (`version = 3`)";
+    FOREIGN_IDENTITY = "TN12300" "foreign-identity",
+        why: "the image was made from a node that had run: the kubelet would go on with the certificates or the CPU assignments of another machine",
+        fix: "run `tenon init --reset-identity` to remove them, and bake images from machines that never joined a cluster";
     NO_PAUSE_ARCHIVE = "TN06305" "no-pause-archive",
         why: "with the SOCI snapshotter the sandbox image is imported from /etc/eks/pause.tar; without it, it must be pulled",
         fix: "use an image with the archive, or set spec.containerd.sandboxImage to one that can be pulled";

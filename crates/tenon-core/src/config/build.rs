@@ -63,11 +63,15 @@ impl<'a> View<'a> {
         Some(self.owned()).filter(|text| !text.is_empty())
     }
 
-    pub fn bool_or(self, default: bool) -> bool {
+    fn bool(self) -> Option<bool> {
         match self.0.map(|node| &node.data) {
-            Some(Data::Bool(value)) => *value,
-            _ => default,
+            Some(Data::Bool(value)) => Some(*value),
+            _ => None,
         }
+    }
+
+    pub fn bool_or(self, default: bool) -> bool {
+        self.bool().unwrap_or(default)
     }
 
     pub fn number(self) -> Option<u32> {
@@ -111,13 +115,14 @@ fn cluster(view: View<'_>) -> Cluster {
             .unwrap_or_default(),
         cidr: grammar::cidr(view.at("cidr").text()),
         id: view.at("id").owned(),
-        outpost: view.at("enableOutpost").bool_or(false).then(|| Outpost {
+        enable_outpost: view.at("enableOutpost").bool(),
+        outpost: Outpost {
             authenticator: match outpost.at("authenticator").text() {
                 "aws-iam-authenticator" => Authenticator::AwsIamAuthenticator,
                 _ => Authenticator::Aws,
             },
             pin_endpoint: outpost.at("pinEndpoint").bool_or(true),
-        }),
+        },
     }
 }
 

@@ -3,11 +3,11 @@
 //! One line of JSON in nodeadm's own form plus a `tenon` key, so that either program reads the
 //! other's file.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::dump::{self, dump_best};
 use super::schema::Kind;
-use super::{Config, Options, dump::Dumped, load};
+use super::{Config, NameRule, Options, PAUSE_IMAGE, dump::Dumped, load};
 use crate::decode::Part;
 use crate::facts::Facts;
 use crate::problem::Place;
@@ -22,24 +22,13 @@ pub struct Cached {
     pub uri: String,
     /// The merged config as a document.
     document: Value,
-    /// Instance that it was written on; empty if it does not say.
+    /// Instance that it was written on.
     pub instance_id: String,
     /// The facts of that run; None when nodeadm wrote the cache.
     pub facts: Option<Facts>,
-    pub plan_hash: Option<String>,
-    pub status: Status,
-}
-
-/// What nodeadm keeps of the instance.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Status {
-    pub region: String,
-    pub instance_type: String,
-    pub availability_zone: String,
-    pub mac: String,
-    pub private_dns_name: String,
-    pub sandbox_image: String,
-    pub kubelet_version: String,
+    /// EC2's name of the instance, when it was asked. Everything else that nodeadm keeps about
+    /// the instance is one request to the metadata service away.
+    pub private_dns_name: Option<String>,
 }
 
 impl std::fmt::Debug for Cached {
@@ -58,17 +47,30 @@ impl Cached {
     /// True when a config equals the cached one. Comments and order in the documents do not
     /// count, only what they mean.
     pub fn holds(&self, config: &Config) -> bool {
+        // Tenon wrote the merged config, which may be one that no single document can say again:
+        // its parts were of both kinds.
+        if self.document == dump_best(config).document {
+            return true;
+        }
         let options = Options { cached: Some(self), partial: true };
         load(&[], options).is_ok_and(|cached| cached.config == *config)
     }
 }
 
-/// Writes the cache of a run: one line.
-pub fn encode(config: &Config, facts: &Facts, plan_hash: &str) -> String {
+/// Writes the cache of a run: one line. nodeadm takes the node's name and the pause image from
+/// it, so both are told even where Tenon needs no such note.
+pub fn encode(config: &Config, facts: &Facts, node_name: &str, plan_hash: &str) -> String {
     let Dumped { document, .. } = dump_best(config);
     // What nodeadm reads is its own form; settings it has no field for stay in `tenon`.
     let compatible = dump::dump(config, Kind::Eks).document;
+    // What the last run left is read from its record, never from here.
+    let facts = Facts { last_run: None, ..facts.clone() };
     let instance = &facts.instance;
+    let private_dns_name = match config.node.name {
+        NameRule::Ec2PrivateDns => node_name,
+        _ => instance.private_dns_name.as_deref().unwrap_or_default(),
+    };
+    let sandbox_image = config.containerd.sandbox_image.as_deref().unwrap_or(PAUSE_IMAGE);
     let cache = json!({
         "metadata": config.metadata,
         "spec": compatible.get("spec").cloned().unwrap_or_else(|| json!({})),
@@ -79,9 +81,9 @@ pub fn encode(config: &Config, facts: &Facts, plan_hash: &str) -> String {
                 "type": instance.instance_type,
                 "availabilityZone": instance.availability_zone,
                 "mac": instance.mac,
-                "privateDnsName": instance.private_dns_name.clone().unwrap_or_default(),
+                "privateDnsName": private_dns_name,
             },
-            "default": {"sandboxImage": config.containerd.sandbox_image.clone().unwrap_or_default()},
+            "default": {"sandboxImage": sandbox_image},
             "kubeletVersion": facts.machine.kubelet_version,
         },
         "tenon": {
@@ -98,23 +100,21 @@ pub fn encode(config: &Config, facts: &Facts, plan_hash: &str) -> String {
 pub fn decode(uri: &str, bytes: &[u8]) -> Result<Cached, String> {
     let cache: Value = serde_json::from_slice(bytes)
         .map_err(|error| format!("it is not JSON: {}", kind_of(&error)))?;
-    let text =
-        |path: &str| cache.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let status = Status {
-        region: text("/status/instance/region"),
-        instance_type: text("/status/instance/type"),
-        availability_zone: text("/status/instance/availabilityZone"),
-        mac: text("/status/instance/mac"),
-        private_dns_name: text("/status/instance/privateDnsName"),
-        sandbox_image: text("/status/default/sandboxImage"),
-        kubelet_version: text("/status/kubeletVersion"),
+    let text = |name: &str| {
+        let value = cache.pointer(&format!("/status/instance/{name}")).and_then(Value::as_str);
+        value.filter(|text| !text.is_empty()).map(str::to_owned)
     };
-    let instance_id = text("/status/instance/id");
-    let (document, facts, plan_hash) = match cache.get("tenon") {
+    let (document, facts) = match cache.get("tenon") {
         Some(tenon) => own(tenon)?,
-        None => (peer(&cache)?, None, None),
+        None => (peer(&cache)?, None),
     };
-    Ok(Cached { uri: uri.into(), document, instance_id, facts, plan_hash, status })
+    Ok(Cached {
+        uri: uri.into(),
+        document,
+        instance_id: text("id").ok_or("it does not say on which instance it was written")?,
+        facts,
+        private_dns_name: text("privateDnsName"),
+    })
 }
 
 /// The position of a JSON error without the text around it.
@@ -122,9 +122,7 @@ fn kind_of(error: &serde_json::Error) -> String {
     format!("line {}, column {}", error.line(), error.column())
 }
 
-type Own = (Value, Option<Facts>, Option<String>);
-
-fn own(tenon: &Value) -> Result<Own, String> {
+fn own(tenon: &Value) -> Result<(Value, Option<Facts>), String> {
     let schema = tenon.get("schema").and_then(Value::as_u64);
     if schema != Some(SCHEMA) {
         return Err(format!("its schema is not {SCHEMA}, which this version reads"));
@@ -133,8 +131,7 @@ fn own(tenon: &Value) -> Result<Own, String> {
     let document = document.ok_or("it holds no config")?.clone();
     let facts = tenon.get("facts").cloned().map(serde_json::from_value);
     let facts = facts.transpose().map_err(|_| "its facts are not of this schema")?;
-    let plan_hash = tenon.get("planHash").and_then(Value::as_str).map(str::to_owned);
-    Ok((document, facts, plan_hash))
+    Ok((document, facts))
 }
 
 /// nodeadm's form has no head; its spec is that of `node.eks.aws`.
@@ -145,10 +142,14 @@ fn peer(cache: &Value) -> Result<Value, String> {
         "kind": "NodeConfig",
         "spec": spec,
     });
-    if let Some(Value::Object(metadata)) = cache.get("metadata")
-        && !metadata.is_empty()
-    {
-        document["metadata"] = json!(metadata);
+    // nodeadm writes a `creationTimestamp` of null that nobody asked for.
+    let metadata = cache.get("metadata").and_then(Value::as_object).into_iter().flatten();
+    let given: Map<String, Value> = metadata
+        .filter(|(_, value)| !value.is_null())
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    if !given.is_empty() {
+        document["metadata"] = Value::Object(given);
     }
     Ok(document)
 }

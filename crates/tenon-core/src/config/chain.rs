@@ -70,12 +70,15 @@ pub fn load(sources: &[SourceRead], options: Options<'_>) -> Result<Loaded, Vec<
     let Some(tree) = tree else { return Err(sorted(findings)) };
     let found = cross::check(&tree, &documents, complete, &findings);
     findings.extend(found);
+    let lenient = documents.iter().any(|document| document.kind == Kind::Eks);
+    if !lenient {
+        findings.iter_mut().for_each(refuse_tolerated);
+    }
     let findings = sorted(findings);
     if has_error(&findings) {
         return Err(findings);
     }
     let config = build(&tree, &documents);
-    let lenient = documents.iter().any(|document| document.kind == Kind::Eks);
     Ok(Loaded { config, findings, lenient, from_cache, notes, tree, documents })
 }
 
@@ -204,7 +207,10 @@ impl Chain {
     }
 
     fn no_config(&self, sources: &[SourceRead]) -> Problem {
-        let what = format!("no configuration in {} source(s)", sources.len());
+        let what = match sources.len() {
+            1 => "no configuration in the one source".to_owned(),
+            count => format!("no configuration in any of {count} sources"),
+        };
         let problem = Problem::new(&pages::NO_CONFIG, what).details(self.notes.clone());
         match self.hints.first() {
             Some(hint) => problem.why(hint.what.clone()).fix(hint.fix_text().to_owned()),
@@ -217,6 +223,13 @@ fn describe(held: &[String]) -> String {
     let mut words = held.to_vec();
     words.push("0 NodeConfig parts".into());
     words.join(", ")
+}
+
+/// What nodeadm ignores in a message whose documents are all of the strict kind.
+fn refuse_tolerated(finding: &mut Finding) {
+    if finding.class == Class::Tolerated {
+        finding.class = Class::Error;
+    }
 }
 
 /// Unreadable user data that another source makes up for.

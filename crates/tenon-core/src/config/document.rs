@@ -9,6 +9,9 @@ use crate::problem::{Class, Finding, Problem};
 use crate::tree::{Span, Tree, Written};
 use crate::yaml;
 
+/// The one kind of both API versions.
+const KIND: &str = "NodeConfig";
+
 /// What the parts of a source held.
 #[derive(Debug, Default)]
 pub struct Held {
@@ -61,52 +64,59 @@ fn is_blank(tree: &Tree) -> bool {
     matches!(&tree.value, Written::Scalar(scalar) if scalar.plain && scalar.text.is_empty())
 }
 
+/// Reads the head of a document, which decides how the rest is read.
 fn kind_of(tree: &Tree, part: &Part) -> Result<Kind, (Problem, Span)> {
-    let refuse = |what: String, span: Span, path: &str| {
-        let problem = Problem::new(&pages::UNKNOWN_KIND, what).at(span.in_part(&part.place, path));
-        (problem, span)
-    };
     let Written::Map(entries) = &tree.value else {
-        return Err(refuse("the document is no object".into(), tree.span, ""));
+        let problem = Problem::new(&pages::UNKNOWN_KIND, "the document is no object");
+        return Err((problem.at(tree.span.in_part(&part.place, "")), tree.span));
     };
-    let find = |key: &str| {
+    let head = |key: &str| {
         let entry = entries.iter().find(|entry| entry.key == key)?;
         match &entry.value.value {
             Written::Scalar(scalar) => Some((scalar.text.as_str(), entry.value.span)),
-            _ => None,
+            _ => Some(("", entry.value.span)),
         }
     };
-    let (api_version, kind) = match (find("apiVersion"), find("kind")) {
-        (Some(api_version), Some(kind)) => (api_version, kind),
-        (None, _) => return Err(refuse("`apiVersion` is not set".into(), tree.span, "apiVersion")),
-        (_, None) => return Err(refuse("`kind` is not set".into(), tree.span, "kind")),
-    };
-    let known = Kind::ALL.into_iter().find(|known| known.api_version() == api_version.0);
+    let (api_version, kind) = (head("apiVersion"), head("kind"));
+    let known =
+        Kind::ALL.into_iter().find(|known| Some(known.api_version()) == text_of(api_version));
     match known {
-        Some(known) if kind.0 == "NodeConfig" => Ok(known),
+        Some(known) if text_of(kind) == Some(KIND) => Ok(known),
         _ => {
-            let (span, path) = match known {
-                Some(_) => (kind.1, "kind"),
-                None => (api_version.1, "apiVersion"),
+            let (wrong, path) = match known {
+                Some(_) => (kind, "kind"),
+                None => (api_version, "apiVersion"),
             };
-            let what = format!("{} {} is not a known kind", name(api_version.0), name(kind.0));
-            let (problem, span) = refuse(what, span, path);
-            Err((problem.fix(nearest_pair(api_version.0)), span))
+            let span = wrong.map_or(tree.span, |(_, span)| span);
+            let (first, second) = (name(text_of(api_version)), name(text_of(kind)));
+            let what = format!("apiVersion {first} with kind {second} is not known");
+            let problem = Problem::new(&pages::UNKNOWN_KIND, what)
+                .at(span.in_part(&part.place, path))
+                .fix(nearest_pair(text_of(api_version).unwrap_or_default()));
+            Err((problem, span))
         }
     }
 }
 
+fn text_of(written: Option<(&str, Span)>) -> Option<&str> {
+    written.map(|(text, _)| text)
+}
+
 /// A name as it may be shown: only what looks like one.
-fn name(text: &str) -> String {
-    let fine =
-        text.len() <= 64 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"./-".contains(&b));
-    if fine { format!("`{text}`") } else { "(a text that is no name)".into() }
+fn name(text: Option<&str>) -> String {
+    let Some(text) = text else { return "(not set)".into() };
+    let letter = |b: u8| b.is_ascii_alphanumeric() || b"./-".contains(&b);
+    let fine = (1..=64).contains(&text.len()) && text.bytes().all(letter);
+    if fine { format!("`{text}`") } else { "(no name)".into() }
 }
 
 fn nearest_pair(api_version: &str) -> String {
     let near = nearest(api_version, Kind::ALL.iter().map(|kind| kind.api_version()));
     match near {
-        Some(near) => format!("did you mean `{near}` `NodeConfig`?"),
-        None => "use `node.eks.aws/v1alpha1` or `tenon.dev/v1alpha1`, and kind `NodeConfig`".into(),
+        Some(near) => format!("did you mean apiVersion `{near}` with kind `{KIND}`?"),
+        None => {
+            let known = Kind::ALL.map(|kind| format!("`{}`", kind.api_version())).join(" or ");
+            format!("write apiVersion {known}, and kind `{KIND}`")
+        }
     }
 }

@@ -140,11 +140,10 @@ impl Writer {
         let cidr = cluster.cidr.map(|cidr| cidr.to_string()).unwrap_or_default();
         self.put("spec.cluster.cidr", json!(cidr));
         self.put("spec.cluster.id", json!(cluster.id));
-        let Some(outpost) = &cluster.outpost else { return };
-        self.put("spec.cluster.enableOutpost", json!(true));
-        let authenticator = word(AUTHENTICATOR, &outpost.authenticator);
+        self.put("spec.cluster.enableOutpost", json!(cluster.enable_outpost));
+        let authenticator = word(AUTHENTICATOR, &cluster.outpost.authenticator);
         self.put_unless("spec.cluster.outpost.authenticator", authenticator, "aws");
-        if !outpost.pin_endpoint {
+        if !cluster.outpost.pin_endpoint {
             self.put("spec.cluster.outpost.pinEndpoint", json!(false));
         }
     }

@@ -128,6 +128,7 @@ fn value(reader: &mut Reader<'_>, tree: &Tree, key: Span, path: &str) -> Option<
             let mut map = BTreeMap::new();
             for entry in entries {
                 let below = join(path, &entry.key);
+                characters(reader, &entry.key, entry.key_span, &below);
                 let node = value(reader, &entry.value, entry.key_span, &below);
                 map.extend(node.map(|node| (entry.key.clone(), node)));
             }
@@ -153,13 +154,18 @@ fn scalar(reader: &mut Reader<'_>, tree: &Tree, path: &str) -> Option<Data> {
             }
         },
         Meaning::Text(text) => {
-            if let Some(c) = text.chars().find(|c| c.is_ascii_control() && !"\n\t\r".contains(*c)) {
-                let what = format!("holds the control character {}", control_name(c));
-                reader.report(&Fault::error(&pages::CONTROL_CHARACTER, what), tree.span, path);
-            }
+            characters(reader, &text, tree.span, path);
             Data::Text(text)
         }
     })
+}
+
+/// Refuses control characters other than line breaks and tabs, in keys and in values.
+fn characters(reader: &mut Reader<'_>, text: &str, span: Span, path: &str) {
+    if let Some(c) = text.chars().find(|c| c.is_ascii_control() && !"\n\t\r".contains(*c)) {
+        let what = format!("holds the control character {}", control_name(c));
+        reader.report(&Fault::error(&pages::CONTROL_CHARACTER, what), span, path);
+    }
 }
 
 /// Checks names and types of KubeletConfiguration. The kubelet's version is a fact and comes

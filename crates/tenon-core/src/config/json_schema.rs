@@ -58,13 +58,18 @@ fn property(field: &'static Field, kind: Kind) -> Value {
         schema["$comment"] = json!(format!("default: {}", field.default));
     }
     // A null is a value everywhere: it clears in tenon.dev and means nothing in node.eks.aws.
-    match &mut schema["type"] {
-        Value::String(name) => schema["type"] = json!([name, "null"]),
-        Value::Array(names) => names.push(json!("null")),
-        _ => {}
+    or_null(schema)
+}
+
+fn or_null(mut schema: Value) -> Value {
+    if let Some(Value::Array(choices)) = schema.get_mut("anyOf") {
+        choices.push(json!({"type": "null"}));
     }
     if let Some(Value::Array(words)) = schema.get_mut("enum") {
         words.push(Value::Null);
+    }
+    if let Some(name) = schema.get_mut("type") {
+        *name = json!([name, "null"]);
     }
     schema
 }
@@ -88,11 +93,7 @@ fn shape(shape: &Shape, kind: Kind) -> Value {
 }
 
 fn map(value: &Shape, kind: Kind) -> Value {
-    let mut inner = self::shape(value, kind);
-    if let Value::String(name) = &inner["type"] {
-        inner["type"] = json!([name, "null"]);
-    }
-    json!({"type": "object", "additionalProperties": inner})
+    json!({"type": "object", "additionalProperties": or_null(shape(value, kind))})
 }
 
 fn text(grammar: Grammar) -> Value {

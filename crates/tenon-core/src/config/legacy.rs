@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use ipnet::{IpNet, Ipv4Net};
 use serde_json::{Map, Value, json};
 
+use super::PAUSE_IMAGE;
 use crate::codes::Page;
 use crate::codes::decode::{
     BAD_OPTION, IGNORED_OPTION, NO_CLUSTER_NAME, NOT_EXPANDED, OPTIONS_DISAGREE, UNCLOSED_QUOTE,
@@ -42,8 +43,6 @@ const OPTIONS: [&str; 18] = [
 
 /// The pod limit that `--use-max-pods false` leaves: the kubelet's own default.
 const KUBELET_DEFAULT_PODS: u32 = 110;
-/// The pause image that every EKS node image has cached.
-const CACHED_PAUSE_IMAGE: &str = "localhost/kubernetes/pause:latest";
 /// The tag of the pause image when only its account is given; every EKS registry has it.
 const PAUSE_VERSION: &str = "3.10";
 /// Memory reserved by the interfaces' pods, where the pod limit itself is another number.
@@ -240,6 +239,8 @@ impl Reader {
                 let what = "the name of the cluster is missing";
                 self.error(&NO_CLUSTER_NAME, "CLUSTER_NAME", what.into());
             }
+            // The value of an option that is not known stands there as a word.
+            _ if self.findings.iter().any(|finding| finding.problem.page == &UNKNOWN_OPTION) => {}
             more => {
                 let what = format!("{} words stand beside the options", more.len());
                 self.error(&NO_CLUSTER_NAME, "CLUSTER_NAME", what);
@@ -379,7 +380,7 @@ impl Legacy {
         }
         let image = self.pause.as_ref().map(|pause| pause.image(machine));
         if let Some(config) = machine.containerd_config {
-            let placeholder = image.as_deref().unwrap_or(CACHED_PAUSE_IMAGE);
+            let placeholder = image.as_deref().unwrap_or(PAUSE_IMAGE);
             spec["containerd"]["config"] = json!(config.replace("SANDBOX_IMAGE", placeholder));
         }
         if let Some(image) = image {
@@ -485,7 +486,7 @@ mod tests {
         for (line, slugs) in [
             ("", vec!["no-cluster-name"]),
             ("a b", vec!["no-cluster-name"]),
-            ("web --api-server-endpoint x", vec!["unknown-bootstrap-option", "no-cluster-name"]),
+            ("web --api-server-endpoint x", vec!["unknown-bootstrap-option"]),
             ("web --ip-family", vec!["bad-bootstrap-option"]),
             ("web --ip-family ipv5", vec!["bad-bootstrap-option"]),
             ("web --ip-family ipv6", vec!["options-disagree"]),

@@ -49,7 +49,11 @@ use std::time::Duration;
 use ipnet::IpNet;
 use serde_json::{Map, Value};
 
+use crate::facts::DescribedCluster;
 use crate::secret::Secret;
+
+/// The pause image that every EKS node image has cached, under a name that no registry serves.
+pub const PAUSE_IMAGE: &str = "localhost/kubernetes/pause:latest";
 
 /// The merged, validated wish for this node.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -87,14 +91,31 @@ pub struct Cluster {
     /// The service range, masked to its network address.
     pub cidr: Option<IpNet>,
     pub id: String,
-    pub outpost: Option<Outpost>,
+    /// Whether the cluster is a local one on Outposts; None leaves it to the cluster's own
+    /// description, where that is asked for.
+    pub enable_outpost: Option<bool>,
+    pub outpost: Outpost,
 }
 
-/// A local cluster on Outposts (`enableOutpost: true`).
-#[derive(Debug, Clone, PartialEq, Default)]
+impl Cluster {
+    /// The settings for Outposts, if the cluster is there.
+    pub fn on_outpost(&self, described: Option<&DescribedCluster>) -> Option<&Outpost> {
+        let by_description = || described.is_some_and(|cluster| cluster.outpost_id.is_some());
+        self.enable_outpost.unwrap_or_else(by_description).then_some(&self.outpost)
+    }
+}
+
+/// How a node finds and authenticates to a local cluster on Outposts.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Outpost {
     pub authenticator: Authenticator,
     pub pin_endpoint: bool,
+}
+
+impl Default for Outpost {
+    fn default() -> Self {
+        Outpost { authenticator: Authenticator::Aws, pin_endpoint: true }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

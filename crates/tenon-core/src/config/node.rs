@@ -11,6 +11,9 @@ use crate::decode::snippet;
 use crate::problem::{Finding, Place, Problem};
 use crate::tree::{Span, Tree};
 
+/// Characters of a path that messages show.
+const LONGEST_PATH: usize = 160;
+
 /// A value and its origin. Its `Debug` shows shapes only: values may be secrets.
 #[derive(Clone, PartialEq)]
 pub struct Node {
@@ -56,11 +59,21 @@ impl Document {
 
     /// A fault of the value at a path, as this kind of document counts it.
     pub fn finding(&self, fault: &Fault, span: Span, path: &str) -> Finding {
+        let path = shown(path);
         let what = format!("`{path}` {}", fault.what);
-        let mut problem = Problem::new(fault.page, what).at(self.place_of(&span, path));
+        let mut problem = Problem::new(fault.page, what).at(self.place_of(&span, &path));
         problem.fix.clone_from(&fault.fix);
         problem.snippet = Some(snippet(&self.text, &span));
         Finding { class: fault.class(self.kind), problem }
+    }
+}
+
+/// A path as messages show it. What is longer than any real one holds a text that was put where
+/// a key belongs.
+fn shown(path: &str) -> String {
+    match path.char_indices().nth(LONGEST_PATH) {
+        Some((end, _)) => format!("{}…", &path[..end]),
+        None => path.to_owned(),
     }
 }
 

@@ -111,9 +111,9 @@ impl Reader<'_> {
         let fix = nearest(&entry.key, siblings)
             .map(|name| format!("did you mean `{name}`?"))
             .or_else(|| elsewhere(&entry.key, kind));
-        let path = join(path, &entry.key);
         let fault = Fault { fix, ..Fault::tolerated(&pages::UNKNOWN_FIELD, "") };
-        let mut finding = self.document.finding(&fault, entry.key_span, &path);
+        let mut finding = self.document.finding(&fault, entry.key_span, &join(path, &entry.key));
+        let path = finding.problem.place.as_ref().map_or("", |place| place.path.as_str());
         finding.problem.what = format!("unknown field `{path}`");
         self.findings.push(finding);
     }

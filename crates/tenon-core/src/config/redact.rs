@@ -88,12 +88,15 @@ fn redact_flag(flag: &Value) -> Value {
 }
 
 /// An argument of a hook: a flag that tells of a secret keeps its name only.
-fn redact_argument(argument: &Value) -> Value {
-    let text = argument.as_str().unwrap_or_default();
+pub fn argument(text: &str) -> String {
     match text.split_once('=') {
-        Some((name, _)) if names_a_secret(name) => json!(format!("{name}={REDACTED}")),
-        _ => argument.clone(),
+        Some((name, _)) if names_a_secret(name) => format!("{name}={REDACTED}"),
+        _ => text.to_owned(),
     }
+}
+
+fn redact_argument(value: &Value) -> Value {
+    value.as_str().map_or_else(|| value.clone(), |text| json!(argument(text)))
 }
 
 /// TOML as a tree without the texts whose key names a secret.

@@ -9,13 +9,24 @@ use crate::nearest::nearest;
 /// What `tenon explain FIELD` says, or the path that was probably meant. The leading `spec.` may
 /// be left out.
 pub fn explain(path: &str) -> Result<Explained, Option<String>> {
-    let path = path.trim_matches('.');
-    let candidates = [path.to_owned(), format!("spec.{path}")];
+    let path = without_indexes(path.trim_matches('.'));
+    let candidates = [path.clone(), format!("spec.{path}")];
     let found = candidates.iter().find_map(|path| Some((path.as_str(), fields::find(path)?)));
     match found.or_else(|| candidates.iter().find_map(|path| inside(path))) {
         Some((path, field)) => Ok(Explained { path: path.to_owned(), field }),
-        None => Err(suggestion(path)),
+        None => Err(suggestion(&path)),
     }
+}
+
+/// `spec.hooks.postJoin[0].argv` is the field `spec.hooks.postJoin.argv`.
+fn without_indexes(path: &str) -> String {
+    let mut inside = false;
+    path.chars()
+        .filter(|c| {
+            inside = (inside || *c == '[') && *c != ']';
+            !inside && *c != ']'
+        })
+        .collect()
 }
 
 /// The map or free-form object that a path leads into: its own keys are not in the table.
@@ -148,6 +159,11 @@ mod tests {
             assert!(text.contains(words), "{words}: {text}");
         }
         assert_eq!(explain("kubelet.flags").unwrap().path, "spec.kubelet.flags");
+        assert_eq!(explain("kubelet.flags[3]").unwrap().path, "spec.kubelet.flags");
+        assert_eq!(
+            explain("spec.hooks.postJoin[0].name").unwrap().path,
+            "spec.hooks.postJoin.name"
+        );
         let inside = explain("spec.kubelet.config.evictionHard.x").unwrap();
         assert_eq!(inside.path, "spec.kubelet.config");
         assert_eq!(explain("apiVersion").unwrap().path, "apiVersion");

@@ -58,6 +58,12 @@ pub(super) fn may_be_config(text: &str) -> bool {
     kind_by_start(text).is_none() && (word() || key())
 }
 
+/// True for a script that is not a document with a comment in its first line.
+pub(super) fn is_script(text: &str) -> bool {
+    let keyed = || text.to_ascii_lowercase().lines().any(|line| has_key(line, CONFIG_KEYS[0]));
+    kind_by_start(text) == Some(SHELL) && !keyed()
+}
+
 /// True for `key:` and `"key":` at the start of a line, brackets and blanks aside.
 fn has_key(line: &str, key: &str) -> bool {
     let rest = line.trim_start_matches([' ', '\t', '{', '"', '\'']).strip_prefix(key);
@@ -105,7 +111,7 @@ pub(super) fn describe_whole(part: Part, decoded: &mut Decoded) {
         None => "text of an unknown kind".into(),
     });
     if kind == Some(SHELL) {
-        let what = "the user data is a script only";
+        let what = "the text is a script only";
         decoded
             .hints
             .push(Problem::new(&SCRIPT_ONLY, what).at(Span::start().in_part(&part.place, "")));

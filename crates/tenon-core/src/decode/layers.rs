@@ -62,13 +62,13 @@ pub(super) fn peel(
     }
 }
 
-enum Layer {
+pub(super) enum Layer {
     Gzip,
     Base64(Result<Vec<u8>, DecodeError>),
 }
 
 /// Tells which layer the bytes start with; None when they are the text itself.
-fn outermost(bytes: &[u8]) -> Option<Layer> {
+pub(super) fn outermost(bytes: &[u8]) -> Option<Layer> {
     if bytes.starts_with(b"\x1f\x8b") {
         return Some(Layer::Gzip);
     }
@@ -197,7 +197,7 @@ pub(super) fn charge(
 }
 
 /// Names the byte at fault, counted in the text as it arrived, line ends included.
-fn bad_base64(bytes: &[u8], error: &DecodeError, place: &Place) -> Problem {
+pub(super) fn bad_base64(bytes: &[u8], error: &DecodeError, place: &Place) -> Problem {
     let start = bytes.len() - bytes.trim_ascii_start().len();
     let letters = || {
         let all = bytes.iter().enumerate().skip(start);

@@ -40,7 +40,7 @@ pub(super) fn read(peeled: &Peeled, budget: &mut Budget, decoded: &mut Decoded) 
     decoded.held.extend(hints::count_parts(&others));
 }
 
-fn blank_lines(bytes: &[u8]) -> usize {
+pub(super) fn blank_lines(bytes: &[u8]) -> usize {
     let lines = bytes.split_inclusive(|byte| *byte == b'\n');
     lines.take_while(|line| line.trim_ascii().is_empty()).map(<[u8]>::len).sum()
 }
@@ -181,28 +181,28 @@ impl<'a> Reader<'a> {
 }
 
 #[derive(Default)]
-struct Headers {
-    headers: Vec<Header>,
+pub(super) struct Headers {
+    pub(super) headers: Vec<Header>,
     /// Bytes up to the body, blank line included.
-    length: usize,
+    pub(super) length: usize,
     /// The body started without a blank line.
-    unended: bool,
+    pub(super) unended: bool,
 }
 
-struct Header {
+pub(super) struct Header {
     /// Lower case.
-    name: String,
-    value: String,
+    pub(super) name: String,
+    pub(super) value: String,
 }
 
 impl Headers {
     /// The first header of a name.
-    fn value(&self, name: &str) -> Option<&str> {
+    pub(super) fn value(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|header| header.name == name).map(|header| header.value.as_str())
     }
 }
 
-fn read_headers(bytes: &[u8]) -> Headers {
+pub(super) fn read_headers(bytes: &[u8]) -> Headers {
     let mut block = Headers::default();
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         if line.trim_ascii().is_empty() {
@@ -243,14 +243,14 @@ fn parse_header(line: &[u8]) -> Option<Header> {
     (!DOCUMENT_KEYS.contains(&name.as_str())).then_some(Header { name, value })
 }
 
-struct ContentType {
+pub(super) struct ContentType {
     /// Lower case, without parameters.
-    media: String,
-    boundary: Option<String>,
+    pub(super) media: String,
+    pub(super) boundary: Option<String>,
 }
 
 impl ContentType {
-    fn parse(value: &str) -> Self {
+    pub(super) fn parse(value: &str) -> Self {
         let mut fields = split_unquoted(value).into_iter();
         let media = fields.next().unwrap_or_default().trim().to_ascii_lowercase();
         let boundary = fields.find_map(|field| {
@@ -262,7 +262,7 @@ impl ContentType {
 }
 
 /// Splits a header value at `;` outside of quotes.
-fn split_unquoted(value: &str) -> Vec<String> {
+pub(super) fn split_unquoted(value: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let (mut quoted, mut escaped) = (false, false);
     for c in value.chars() {
@@ -294,14 +294,14 @@ fn unquote(value: &str) -> String {
 }
 
 /// What the boundary lines of a multipart body enclose.
-struct Split<'a> {
-    pieces: Vec<&'a [u8]>,
-    closed: bool,
+pub(super) struct Split<'a> {
+    pub(super) pieces: Vec<&'a [u8]>,
+    pub(super) closed: bool,
     /// The first boundary line that is indented and therefore none.
-    indented: Option<&'a [u8]>,
+    pub(super) indented: Option<&'a [u8]>,
 }
 
-fn split<'a>(body: &'a [u8], boundary: &str) -> Split<'a> {
+pub(super) fn split<'a>(body: &'a [u8], boundary: &str) -> Split<'a> {
     let delimiter = format!("--{boundary}");
     let mut found = Split { pieces: Vec::new(), closed: false, indented: None };
     let mut start = None;

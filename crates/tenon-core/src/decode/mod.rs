@@ -10,17 +10,19 @@
 
 mod hints;
 mod layers;
+mod message;
 mod mime;
 mod snippet;
 mod transfer;
 
 pub use hints::{Call, bootstrap_arguments};
+pub use message::{Entity, Framing, Message, message};
 pub use snippet::snippet;
 
 use crate::codes::decode::{INDENTED_BY_TEMPLATE, TOO_LARGE_SOURCE};
 use crate::problem::{Finding, Place, Problem};
 use crate::tree::Span;
-use layers::Peeled;
+use layers::{Layer, Peeled};
 
 /// Bytes of user data, and of a file or standard input, before anything is removed.
 pub const USER_DATA_BYTES: usize = 64 << 10;
@@ -120,6 +122,26 @@ pub fn unwrap(blob: &Blob, budget: &mut Budget) -> Decoded {
     decoded
 }
 
+/// Removes the one layer that is outermost; None when the bytes have none.
+///
+/// The name of the layer comes with what is inside, or with why that cannot be read.
+pub fn peel_one(
+    bytes: &[u8],
+    place: &Place,
+    budget: &mut Budget,
+) -> Option<(&'static str, Result<Vec<u8>, Problem>)> {
+    Some(match layers::outermost(bytes)? {
+        Layer::Gzip => ("gzip", layers::gunzip(bytes, place, budget)),
+        Layer::Base64(Ok(decoded)) => ("base64", layers::charge(decoded, place, budget)),
+        Layer::Base64(Err(error)) => ("base64", Err(layers::bad_base64(bytes, &error, place))),
+    })
+}
+
+/// Bytes as text, or which other encoding they are in.
+pub fn text_of(bytes: Vec<u8>, place: &Place) -> Result<String, Problem> {
+    layers::text(Peeled { bytes, place: place.clone() })
+}
+
 impl Decoded {
     fn error(&mut self, problem: Problem) {
         self.findings.push(Finding::error(problem));
@@ -150,6 +172,12 @@ fn whole(text: String, place: Place, origin: Origin, decoded: &mut Decoded) {
     let part = Part { place, media_type: None, text };
     if origin == Origin::Imds && !hints::may_be_config(&part.text) {
         return hints::describe_whole(part, decoded);
+    }
+    if hints::is_script(&part.text) {
+        // Nobody else reads a file that was named as a config, so here it is a mistake.
+        let mut described = Decoded::default();
+        hints::describe_whole(part, &mut described);
+        return described.hints.into_iter().for_each(|hint| decoded.error(hint));
     }
     take(part, decoded);
 }

@@ -9,6 +9,8 @@ use crate::tree::Span;
 const HIDDEN: char = '…';
 /// Longer keys are no keys of ours.
 const LONGEST_KEY: usize = 63;
+/// Columns of a line that are shown.
+const WIDEST: usize = 100;
 
 /// Shows the line of a span: its key and `…` for its value.
 pub fn snippet(text: &str, span: &Span) -> Snippet {
@@ -24,7 +26,28 @@ pub fn snippet(text: &str, span: &Span) -> Snippet {
     // A mark inside the hidden value moves to the `…` that stands for it.
     let column = span.column.clamp(1, length.max(1));
     let width = span.width.clamp(1, (length.max(1) + 1).saturating_sub(column));
-    Snippet { line: cut, column, width }
+    narrow(Snippet { line: cut, column, width })
+}
+
+/// Cuts a line that is too long to read: on the left up to the mark, then on the right.
+fn narrow(snippet: Snippet) -> Snippet {
+    let length = snippet.line.chars().count();
+    if length <= WIDEST {
+        return snippet;
+    }
+    let skipped = (length + 1 - WIDEST).min(snippet.column.saturating_sub(1) as usize);
+    let mut line: String = snippet.line.chars().skip(skipped).collect();
+    // The sign takes one column, so what is skipped moves the mark by one less.
+    let moved = skipped.saturating_sub(1);
+    if skipped > 0 {
+        line.insert(0, HIDDEN);
+    }
+    if line.chars().count() > WIDEST {
+        line = line.chars().take(WIDEST - 1).chain([HIDDEN]).collect();
+    }
+    let column = snippet.column - u32::try_from(moved).unwrap_or(0);
+    let width = snippet.width.min((count(&line) + 1).saturating_sub(column)).max(1);
+    Snippet { line, column, width }
 }
 
 fn count(text: &str) -> u32 {
@@ -112,6 +135,17 @@ mod tests {
         assert_eq!(mark(3, 6), (line.clone(), 3, 6));
         assert_eq!(mark(11, 12), (line.clone(), 11, 1));
         assert_eq!(mark(18, 5), (line, 11, 1));
+    }
+
+    #[test]
+    fn long_lines_are_cut_around_the_mark() {
+        let indented = format!("{}kublet: hunter2", " ".repeat(200));
+        let shown = snippet(&indented, &Span { offset: 0, line: 1, column: 201, width: 6 });
+        assert_eq!(shown.line.chars().count(), 100);
+        let marked: String = shown.line.chars().skip(shown.column as usize - 1).take(6).collect();
+        assert_eq!((marked.as_str(), shown.width), ("kublet", 6));
+        let front = snippet(&indented, &Span { offset: 0, line: 1, column: 1, width: 1 });
+        assert_eq!((front.line.chars().count(), front.column, front.width), (100, 1, 1));
     }
 
     #[test]

@@ -433,7 +433,7 @@ fn user_data_of_other_programs_is_described() {
         assert_eq!(decoded.held, [held]);
         assert_eq!(hints(&decoded), hint);
     }
-    let decoded = unwrap(&file("#!/bin/sh\n"), &mut Budget::default());
+    let decoded = unwrap(&file("some words\n"), &mut Budget::default());
     assert_eq!(decoded.parts.len(), 1, "a file is always meant to be a document");
 }
 
@@ -443,6 +443,11 @@ fn calls_of_the_old_script_get_the_document_that_replaces_them() {
         "#!/bin/bash\nset -ex\n/etc/eks/bootstrap.sh hunter2 --kubelet-extra-args '--v=2'\n";
     let whole = decoded(script);
     assert_eq!(hints(&whole), ["script-only", "bootstrap-call"]);
+    let from_file = |text: &str| unwrap(&file(text), &mut Budget::default());
+    let named = from_file(script);
+    assert_eq!((slugs(&named), named.parts.len()), (vec!["script-only", "bootstrap-call"], 0));
+    let commented = from_file(&format!("#!/usr/bin/env tenon\n{CONFIG}"));
+    assert_eq!((slugs(&commented), commented.parts.len()), (vec![], 1));
     let part = decoded(message(&[(SHELL, script)]));
     assert_eq!(hints(&part), ["bootstrap-call"]);
     let shown = part.hints[0].render("warning");

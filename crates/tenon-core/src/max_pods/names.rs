@@ -90,7 +90,8 @@ pub fn nearest_types<'a>(name: &str, table: Table<'a>) -> Vec<&'a str> {
     let siblings: Vec<&str> =
         known.iter().copied().filter(|other| other.split('.').next() == Some(family)).collect();
     let mut candidates = if siblings.is_empty() { known } else { siblings };
-    candidates.sort_by_key(|candidate| (distance(name, candidate), *candidate));
+    // A distance costs far more than a comparison: each is computed once.
+    candidates.sort_by_cached_key(|candidate| (distance(name, candidate), *candidate));
     candidates.truncate(OFFERED);
     candidates
 }

@@ -6,9 +6,10 @@ use toml::{Table, Value};
 
 use super::containerd_schema::{self, Schema, Translation};
 use super::node::Node;
-use super::step::{Action, FileBody, Program, Step};
+use super::step::{Action, FileBody, Output, Program, Step};
 use super::{Draft, Owner, kubelet, runtime_spec, soci};
 use crate::codes;
+use crate::config::PAUSE_IMAGE;
 use crate::kube_version::{CDI, SCHEMA_3};
 use crate::problem::{Finding, Place, Problem};
 use crate::toml_text::{basic, canonical, merge_over};
@@ -17,8 +18,6 @@ pub(crate) const PATH: &str = "/etc/containerd/config.toml";
 /// What `containerd config migrate` reads when the native translation does not know a table.
 pub(crate) const MIGRATION_INPUT: &str = "/run/tenon/containerd-schema-2.toml";
 const MIGRATION_BOUND: Duration = Duration::from_secs(15);
-/// Cached in the image under a name that no registry can serve.
-const SANDBOX_IMAGE: &str = "localhost/kubernetes/pause:latest";
 const CERTS: &str = "/etc/containerd/certs.d:/etc/docker/certs.d";
 
 /// Plans the config file, or refuses what containerd could not load.
@@ -72,6 +71,7 @@ fn add_migration(text: String, secret: bool, draft: &mut Draft) {
         timeout: MIGRATION_BOUND,
         when_changed: vec![MIGRATION_INPUT.to_owned()],
         stdout_to: Some(PATH.to_owned()),
+        output: Output::ContainerdConfig,
         ..Program::default()
     };
     let because = "the config has tables that only containerd can translate to schema 3";
@@ -79,7 +79,7 @@ fn add_migration(text: String, secret: bool, draft: &mut Draft) {
 }
 
 fn explain_sandbox(node: &Node, draft: &mut Draft) {
-    draft.reason("sandboxImage", "default", format!("cached in the image: {SANDBOX_IMAGE}"));
+    draft.reason("sandboxImage", "default", format!("cached in the image: {PAUSE_IMAGE}"));
     let chosen = match &node.config.containerd.sandbox_image {
         Some(image) => format!("containerd.sandboxImage: {image}"),
         None => "containerd.sandboxImage: not set".to_owned(),
@@ -200,7 +200,7 @@ fn soci_tables(node: &Node) -> Tables {
 }
 
 fn sandbox<'a>(node: &'a Node) -> &'a str {
-    node.config.containerd.sandbox_image.as_deref().unwrap_or(SANDBOX_IMAGE)
+    node.config.containerd.sandbox_image.as_deref().unwrap_or(PAUSE_IMAGE)
 }
 
 fn cdi(node: &Node) -> String {
@@ -223,6 +223,17 @@ fn check_runtime(config: &Table) -> Result<(), Problem> {
         )
         .at(Place::field("spec.containerd.config"))),
     }
+}
+
+/// Judges what `containerd config migrate` printed, before it replaces a config that works.
+pub(super) fn check_migrated(printed: &[u8]) -> Result<(), Problem> {
+    let unusable = |cause: String| {
+        let what = "`containerd config migrate` printed no config that containerd could load";
+        Problem::new(&codes::plan::MIGRATION_UNUSABLE, what).cause(cause)
+    };
+    let text = std::str::from_utf8(printed).map_err(|_| unusable("it is not UTF-8".into()))?;
+    let table = text.parse::<Table>().map_err(|error| unusable(error.message().into()))?;
+    check_runtime(&table).map_err(|problem| unusable(problem.what.clone()))
 }
 
 fn has_secret(table: &Table) -> bool {

@@ -1,11 +1,56 @@
-//! Hashes of content and of lists of fields, in hexadecimal.
+//! Every hash of this room, in hexadecimal: of content, of lists of fields, of whole plans.
 
-use super::hash::hex_digest;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::step::{Action, Plan};
 use crate::config::{Hook, HookWork};
 
 /// sha256 of some bytes.
 pub fn sha256(bytes: &[u8]) -> String {
-    hex_digest(bytes)
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Hash of a plan that is safe to print: secret content counts as a constant, so that nobody
+/// can guess a weak secret by trying.
+pub fn hash_public(plan: &Plan) -> String {
+    plan_hash(plan, false)
+}
+
+/// Hash of a plan over everything, for the record alone.
+pub fn hash_full(plan: &Plan) -> String {
+    plan_hash(plan, true)
+}
+
+fn plan_hash(plan: &Plan, with_secrets: bool) -> String {
+    let lasting = plan.steps.iter().filter(|step| is_lasting(&step.action));
+    let mut steps: Vec<_> = lasting.map(|step| step.to_json(with_secrets)).collect();
+    for step in &mut steps {
+        // Reasons are words for people; other words do not make another plan.
+        step["because"].take();
+        if !with_secrets {
+            drop_secret_length(step);
+        }
+    }
+    let text = json!({"steps": steps, "diskIndexes": plan.disk_indexes}).to_string();
+    format!("sha256:{}", sha256(text.as_bytes()))
+}
+
+/// The hash is that of the state to reach. What is done once on the way there (formatting a
+/// disk, clearing up after an earlier config) is no longer planned in the next run, whose hash
+/// must be the same.
+fn is_lasting(action: &Action) -> bool {
+    !matches!(
+        action,
+        Action::Remove(_) | Action::Discard { .. } | Action::Reload { .. } | Action::Program(_)
+    )
+}
+
+/// The length of a secret narrows the guessing too.
+fn drop_secret_length(step: &mut Value) {
+    if step["secret"] == true {
+        step["bytes"].take();
+    }
 }
 
 /// The hash that stamps a hook which runs once per instance.
@@ -34,7 +79,7 @@ impl Fields {
     }
 
     pub(super) fn hash(&self) -> String {
-        hex_digest(&self.0)
+        sha256(&self.0)
     }
 }
 

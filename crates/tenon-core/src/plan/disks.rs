@@ -11,8 +11,8 @@ use sha2::{Digest, Sha256};
 
 use super::mounts::Mount;
 use super::node::Node;
-use super::step::{Action, Bind, FileBody, Program, Ready, Step, Unit, UnitVerb};
-use super::{Draft, Owner};
+use super::step::{Action, Bind, Program, Step};
+use super::{Draft, Owner, mounts};
 use crate::codes;
 use crate::config::{DisabledMount, DiskStrategy, ExistingData};
 use crate::facts::{Array, Disk};
@@ -23,7 +23,7 @@ const ARRAY_DEVICE: &str = "/dev/md/kubernetes";
 const SCAN_PATH: &str = "/.aws/mdadm.conf";
 const MDADM_BOUND: Duration = Duration::from_secs(60);
 const MKFS_BOUND: Duration = Duration::from_secs(120);
-const MOUNT_BOUND: Duration = Duration::from_secs(30);
+const BECAUSE: &str = "spec.instance.localStorage";
 const RAID10_LEAST_DISKS: usize = 4;
 
 /// Directories that move onto the array: the name that disables it, the path, who uses it.
@@ -132,13 +132,13 @@ fn plan_array(node: &Node, level: u32, disks: &[&Disk], draft: &mut Draft) {
     let binds: Vec<(Mount, &str)> =
         binds.map(|(path, owner)| (bind_mount(&root, path), owner)).collect();
     let all: Vec<&Mount> = std::iter::once(&disk).chain(binds.iter().map(|(m, _)| m)).collect();
-    add_unit_files(&all, draft);
-    start_mount(&disk, draft);
+    mounts::add_unit_files(&all, BECAUSE, draft);
+    mounts::start(&disk, BECAUSE, draft);
     for (mount, owner) in &binds {
         add_bind(mount, owner, draft);
     }
     // Last: a boot in the middle must not mount an empty directory over a full one.
-    enable(&all, draft);
+    mounts::enable(&all, draft);
 }
 
 /// An array that is there: its file system is used or made.
@@ -185,7 +185,7 @@ fn make_array(node: &Node, level: u32, disks: &[&Disk], draft: &mut Draft) -> Op
     }
     let devices: Vec<&str> = usable.iter().map(|disk| disk.device.as_str()).collect();
     let argv = if whole { assemble(&devices) } else { create(level, &array_uuid, &devices) };
-    add_program(argv, MDADM_BOUND, "spec.instance.localStorage", draft);
+    add_program(argv, MDADM_BOUND, BECAUSE, draft);
     add_scan(None, draft);
     let uuid = derived_uuid(node, "filesystem", ARRAY_NAME);
     add_mkfs(ARRAY_DEVICE, &uuid, !whole, whole, draft);
@@ -236,18 +236,16 @@ fn plan_each(node: &Node, disks: &[&Disk], draft: &mut Draft) {
         return;
     }
     let all: Vec<&Mount> = mounts.iter().collect();
-    add_unit_files(&all, draft);
+    mounts::add_unit_files(&all, BECAUSE, draft);
     for mount in &mounts {
-        start_mount(mount, draft);
+        mounts::start(mount, BECAUSE, draft);
     }
-    enable(&all, draft);
+    mounts::enable(&all, draft);
 }
 
 /// A disk keeps the index that the record has for it; a new one takes the lowest that is free.
 fn indexes(node: &Node, disks: &[&Disk]) -> BTreeMap<String, u32> {
-    let record =
-        node.facts.last_run.as_ref().filter(|run| run.instance_id == node.facts.instance.id);
-    let known = record.map(|run| run.disk_indexes.clone()).unwrap_or_default();
+    let known = node.facts.last_run_here().map(|run| run.disk_indexes.clone()).unwrap_or_default();
     let mut chosen: BTreeMap<String, u32> = disks
         .iter()
         .filter_map(|disk| Some((identity(disk).to_owned(), *known.get(identity(disk))?)))
@@ -338,27 +336,6 @@ fn add_mkfs(device: &str, uuid: &str, force: bool, only_if_blank: bool, draft: &
     add(Action::Program(program), "the disk has no file system of ours yet", draft);
 }
 
-fn add_unit_files(mounts: &[&Mount], draft: &mut Draft) {
-    for mount in mounts {
-        let file = FileBody::new(mount.path(), 0o644, mount.text());
-        add(Action::File(file), "spec.instance.localStorage", draft);
-    }
-    let inputs = mounts.iter().map(|mount| mount.path()).collect();
-    add(Action::Reload { inputs }, "mount units changed", draft);
-}
-
-fn start_mount(mount: &Mount, draft: &mut Draft) {
-    let unit = Unit {
-        name: mount.unit(),
-        verb: UnitVerb::Start,
-        inputs: Vec::new(),
-        deadline: MOUNT_BOUND,
-        ready: Ready::Job,
-        requires: Vec::new(),
-    };
-    add(Action::Unit(unit), "spec.instance.localStorage", draft);
-}
-
 fn add_bind(mount: &Mount, owner: &str, draft: &mut Draft) {
     let bind = Bind {
         at: mount.at.clone(),
@@ -367,13 +344,6 @@ fn add_bind(mount: &Mount, owner: &str, draft: &mut Draft) {
         owners: vec![owner.to_owned()],
     };
     add(Action::Bind(bind), "moves onto the instance store", draft);
-}
-
-fn enable(mounts: &[&Mount], draft: &mut Draft) {
-    for mount in mounts {
-        let link = Action::Link { path: mount.wanted_path(), target: mount.path() };
-        add(link, "mounted at every boot", draft);
-    }
 }
 
 /// A UUID of version 8 that depends on the instance and the thing alone.

@@ -12,7 +12,7 @@ const BLOCK: &str = "api-server";
 
 /// Plans the block, or its removal where nothing is to be pinned.
 pub(crate) fn plan(node: &Node, draft: &mut Draft) {
-    let pinned = node.config.cluster.outpost.as_ref().is_some_and(|outpost| outpost.pin_endpoint);
+    let pinned = node.cluster.outpost.as_ref().is_some_and(|outpost| outpost.pin_endpoint);
     let host = host(&node.cluster.endpoint).filter(|_| pinned);
     let lines = host.map(|host| lines(host, node)).unwrap_or_default();
     if host.is_some() && lines.is_empty() {

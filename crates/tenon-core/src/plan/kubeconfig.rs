@@ -12,7 +12,7 @@ pub(crate) const BOOTSTRAP_PATH: &str = "/var/lib/kubelet/bootstrap-kubeconfig";
 
 /// Plans the kubeconfig.
 pub(crate) fn plan(node: &Node, draft: &mut Draft) {
-    let outpost = node.config.cluster.outpost.is_some();
+    let outpost = node.cluster.outpost.is_some();
     let path = if outpost { BOOTSTRAP_PATH } else { PATH };
     let file = FileBody::new(path, 0o600, document(node));
     draft.file(Owner::Kubelet, file, "access to the API server");
@@ -52,10 +52,9 @@ users:
 
 /// The program that signs the kubelet's token, and its arguments.
 fn exec<'a>(node: &'a Node) -> (&'static str, Vec<&'a str>) {
-    let cluster = &node.config.cluster;
     let region = node.facts.instance.region.as_str();
-    match &cluster.outpost {
-        None => ("aws", token(&cluster.name, region)),
+    match &node.cluster.outpost {
+        None => ("aws", token(&node.config.cluster.name, region)),
         Some(outpost) => match outpost.authenticator {
             Authenticator::Aws => ("aws", token(&node.cluster.id, region)),
             Authenticator::AwsIamAuthenticator => {

@@ -274,7 +274,7 @@ fn environment(node: &Node, draft: &mut Draft) -> FileBody {
 fn owned_flags(node: &Node) -> Vec<(&'static str, String)> {
     let provider = credential_provider::directory(node);
     let optional = |wanted: bool, value: &str| wanted.then(|| value.to_owned());
-    let outpost = node.config.cluster.outpost.is_some();
+    let outpost = node.cluster.outpost.is_some();
     let labels = labels(node);
     let flags = [
         ("cloud-provider", Some("external".to_owned())),

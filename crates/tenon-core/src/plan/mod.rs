@@ -5,6 +5,7 @@
 
 mod addresses;
 pub mod block;
+mod bpf;
 mod containerd;
 mod containerd_schema;
 mod credential_provider;
@@ -13,9 +14,9 @@ pub mod digest;
 mod disks;
 mod environment;
 mod guard;
-mod hash;
 mod hooks;
 mod hosts;
+mod identity;
 mod json_text;
 mod kubeconfig;
 mod kubelet;
@@ -43,8 +44,9 @@ mod fixture;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use hash::{hash_full, hash_public};
+pub use digest::{hash_full, hash_public};
 pub use hosts::host as endpoint_host;
+pub use soci::REASON as FAST_IMAGE_PULL;
 pub use step::Plan;
 
 use crate::config::Config;
@@ -60,6 +62,10 @@ pub struct Options {
     pub file_mode_compat: bool,
     /// Only these daemons are configured and started; None means all.
     pub daemons: Option<Vec<String>>,
+    /// Remove what a kubelet on another machine left (`--reset-identity`).
+    pub reset_identity: bool,
+    /// Mount `/sys/fs/bpf` where the image does not (`bootstrap.sh --mount-bpf-fs true`).
+    pub mount_bpf: bool,
     /// Public hash of the config, for the plan's summary.
     pub config_hash: String,
 }
@@ -73,6 +79,7 @@ pub fn build(config: &Config, facts: &Facts, options: &Options) -> Result<Plan, 
     let Some(node) = node else { return Err(draft.findings) };
 
     hooks::before(&node, &mut draft);
+    identity::plan(&node, options, &mut draft);
     kubelet::plan(&node, &mut draft);
     kubeconfig::plan(&node, &mut draft);
     hosts::plan(&node, &mut draft);
@@ -86,6 +93,7 @@ pub fn build(config: &Config, facts: &Facts, options: &Options) -> Result<Plan, 
     units::reload(&mut draft);
     hooks::after_config(&node, &mut draft);
     units::marker(&mut draft);
+    bpf::plan(&node, options, &mut draft);
     disks::plan(&node, &mut draft);
     units::start(&node, &mut draft);
     hooks::after_join(&node, &mut draft);

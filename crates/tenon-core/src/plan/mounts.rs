@@ -1,7 +1,15 @@
-//! Mount units: their names and their text.
+//! Mount units: their names, their text, and the steps that put them to work.
+
+use std::time::Duration;
+
+use super::step::{Action, FileBody, Ready, Step, Unit, UnitVerb};
+use super::{Draft, Owner};
 
 /// Directory of unit files that the administrator (and Tenon) owns.
 pub(crate) const UNIT_DIRECTORY: &str = "/etc/systemd/system";
+
+/// How long one mount may take.
+const BOUND: Duration = Duration::from_secs(30);
 
 /// One mount unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +45,41 @@ impl Mount {
              Options={options}\n\n[Install]\nWantedBy=multi-user.target\n"
         )
     }
+}
+
+/// Plans the units' files, and the reload that makes them known.
+pub(crate) fn add_unit_files(mounts: &[&Mount], because: &str, draft: &mut Draft) {
+    for mount in mounts {
+        let file = FileBody::new(mount.path(), 0o644, mount.text());
+        add(Action::File(file), because, draft);
+    }
+    let inputs = mounts.iter().map(|mount| mount.path()).collect();
+    add(Action::Reload { inputs }, "mount units changed", draft);
+}
+
+/// Plans a mount's start.
+pub(crate) fn start(mount: &Mount, because: &str, draft: &mut Draft) {
+    let unit = Unit {
+        name: mount.unit(),
+        verb: UnitVerb::Start,
+        inputs: Vec::new(),
+        deadline: BOUND,
+        ready: Ready::Job,
+        requires: Vec::new(),
+    };
+    add(Action::Unit(unit), because, draft);
+}
+
+/// Plans the links that make the mounts part of every boot.
+pub(crate) fn enable(mounts: &[&Mount], draft: &mut Draft) {
+    for mount in mounts {
+        let link = Action::Link { path: mount.wanted_path(), target: mount.path() };
+        add(link, "mounted at every boot", draft);
+    }
+}
+
+fn add(action: Action, because: &str, draft: &mut Draft) {
+    draft.add(Owner::Node, Step::run(action, because));
 }
 
 /// systemd's way to write a path as a unit name: `/` as `-`, the rest as it is if it is a

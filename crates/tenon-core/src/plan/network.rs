@@ -63,7 +63,7 @@ impl Link {
     }
 
     fn offset(&self) -> u32 {
-        100 * self.network_card + self.device_number
+        self.network_card.saturating_mul(100).saturating_add(self.device_number)
     }
 }
 
@@ -93,7 +93,7 @@ pub fn link(link: &Link) -> Vec<FileBody> {
 }
 
 fn network_text(link: &Link) -> String {
-    let metric = METRIC_BASE + link.offset();
+    let metric = link.offset().saturating_add(METRIC_BASE);
     let mut text = format!(
         "[Match]\nPermanentMACAddress={mac}\n\n\
          [Link]\nMTUBytes={MTU}\n\n\
@@ -112,7 +112,7 @@ fn network_text(link: &Link) -> String {
 
 /// Answers from a secondary link must leave by that link, so it has a table of its own.
 fn routes(link: &Link) -> String {
-    let table = TABLE_BASE + link.offset();
+    let table = link.offset().saturating_add(TABLE_BASE);
     let route = |gateway| format!("\n[Route]\nTable={table}\nGateway={gateway}\n");
     let rule = link.ipv4.map(|address| {
         format!("\n[RoutingPolicyRule]\nFrom={address}\nTable={table}\nPriority={RULE_PRIORITY}\n")

@@ -11,7 +11,7 @@ use ipnet::IpNet;
 use super::pods::Pods;
 use super::{Draft, addresses, kubelet_args, node_name, pods, soci};
 use crate::codes;
-use crate::config::Config;
+use crate::config::{Config, Outpost};
 use crate::facts::{DescribedCluster, Facts};
 use crate::kube_version::{CONTAINERD_TESTED, Gate, KUBELET_TESTED, Version};
 use crate::problem::{Finding, Place, Problem};
@@ -35,6 +35,8 @@ pub(crate) struct Node<'a> {
 
 /// Where the API server is and how it is trusted.
 pub(crate) struct Cluster {
+    /// Set when the cluster is a local one on Outposts.
+    pub outpost: Option<Outpost>,
     /// Of a local cluster on Outposts; empty otherwise.
     pub id: String,
     pub endpoint: String,
@@ -128,7 +130,8 @@ impl Cluster {
         let id = Some(wanted.id.clone())
             .filter(|text| !text.is_empty())
             .or_else(|| described.and_then(|cluster| cluster.outpost_id.clone()));
-        let id = match wanted.outpost {
+        let outpost = wanted.on_outpost(described).cloned();
+        let id = match outpost {
             Some(_) => required(id, "id", draft),
             None => Some(String::new()),
         };
@@ -136,6 +139,7 @@ impl Cluster {
         let certificate_authority = required(authority, "certificateAuthority", draft);
         let cidr = required(cidr, "cidr", draft);
         Some(Cluster {
+            outpost,
             id: id?,
             endpoint: endpoint?,
             certificate_authority: certificate_authority?,

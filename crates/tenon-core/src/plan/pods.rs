@@ -118,7 +118,7 @@ fn wanted_memory_mib(config: &Config) -> Option<u64> {
     quantity_bytes(text).map(|bytes| bytes / MIB)
 }
 
-/// A Kubernetes quantity of bytes, for whole numbers with or without a suffix.
+/// A Kubernetes quantity of bytes: a decimal number with or without a suffix.
 fn quantity_bytes(text: &str) -> Option<u64> {
     const UNITS: [(&str, u64); 9] = [
         ("Ki", 1 << 10),
@@ -132,7 +132,14 @@ fn quantity_bytes(text: &str) -> Option<u64> {
         ("", 1),
     ];
     let (suffix, unit) = UNITS.iter().find(|(suffix, _)| text.ends_with(suffix))?;
-    text.strip_suffix(suffix)?.parse::<u64>().ok()?.checked_mul(*unit)
+    let number = text.strip_suffix(suffix)?;
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    let digits =
+        |text: &str| text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok())?;
+    let (whole, parts): (u64, u64) = (digits(whole)?, digits(fraction)?);
+    let scale = 10_u64.checked_pow(u32::try_from(fraction.len()).ok()?)?;
+    let rest = u128::from(parts) * u128::from(*unit) / u128::from(scale);
+    whole.checked_mul(*unit)?.checked_add(u64::try_from(rest).ok()?)
 }
 
 /// The kubelet's own share, with the user's figures in place of single ones.
@@ -241,7 +248,11 @@ mod tests {
             ("1Gi", Some(1 << 30)),
             ("5k", Some(5000)),
             ("7", Some(7)),
-            ("1.5Gi", None),
+            ("1.5Gi", Some(3 << 29)),
+            ("0.25Gi", Some(1 << 28)),
+            ("1.2.3Gi", None),
+            ("-1Gi", None),
+            (".Gi", None),
             ("", None),
             ("99999999999Ti", None),
         ];

@@ -46,6 +46,17 @@ pub struct Record {
     /// Content hash of each hook that ran once for this instance, by name.
     #[serde(default)]
     pub hooks: BTreeMap<String, String>,
+    /// What the node runs with although it should not: shown by `status` until it is mended.
+    #[serde(default)]
+    pub warnings: Vec<LastingWarning>,
+}
+
+/// A warning that outlives the run which found it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastingWarning {
+    pub code: String,
+    pub what: String,
+    pub fix: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,9 +4,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::hash::hex_digest;
-use super::step::{Action, FileBody, HookStage, Ownership, Program, Ready, Step, Unit, UnitVerb};
-use crate::config::{Hook, HookRun, HookWork, OnFailure};
+use super::digest::sha256;
+use super::step::{
+    Action, FileBody, HookStage, Output, Ownership, Program, Ready, Step, Unit, UnitVerb,
+};
+use crate::config::{Hook, HookRun, HookWork, OnFailure, redact};
 
 /// What stands in place of a secret.
 const REDACTED: &str = "[redacted]";
@@ -32,6 +34,7 @@ impl Action {
             Action::Link { .. } => "link",
             Action::Block(_) => "block",
             Action::Remove(_) => "remove",
+            Action::Discard { .. } => "discard",
             Action::Reload { .. } => "reload",
             Action::Unit(_) => "unit",
             Action::Program(_) => "program",
@@ -51,6 +54,7 @@ impl Action {
             Action::Remove(removal) => {
                 json!({"path": removal.path, "proof": proof(removal.proof)})
             }
+            Action::Discard { path } => json!({"path": path}),
             Action::Reload { inputs } => json!({"inputs": inputs}),
             Action::Unit(unit) => unit_json(unit),
             Action::Program(program) => program_json(program),
@@ -73,13 +77,12 @@ fn file_json(file: &FileBody, show_secrets: bool) -> Value {
         "bytes": file.body.len(),
         "secret": file.secret,
         "refuseForeign": file.refuse_foreign,
-        "keepExisting": file.keep_existing,
     });
     if file.secret && !show_secrets {
         json["content"] = json!(REDACTED);
         return json;
     }
-    json["sha256"] = json!(hex_digest(&file.body));
+    json["sha256"] = json!(sha256(&file.body));
     match std::str::from_utf8(&file.body) {
         Ok(text) => json["content"] = json!(text),
         Err(_) => json["contentBase64"] = json!(STANDARD.encode(&file.body)),
@@ -124,6 +127,10 @@ fn program_json(program: &Program) -> Value {
         "unlessSignature": program.unless_signature,
         "whenChanged": program.when_changed,
         "path": program.stdout_to,
+        "output": match program.output {
+            Output::Anything => "anything",
+            Output::ContainerdConfig => "containerdConfig",
+        },
     })
 }
 
@@ -142,7 +149,10 @@ fn hook_json(stage: HookStage, hook: &Hook, show_secrets: bool) -> Value {
         },
     });
     match &hook.work {
-        HookWork::Argv(argv) => json["argv"] = json!(argv),
+        HookWork::Argv(argv) if show_secrets => json["argv"] = json!(argv),
+        HookWork::Argv(argv) => {
+            json["argv"] = argv.iter().map(|text| redact::argument(text)).collect();
+        }
         HookWork::Script(script) if show_secrets => json["script"] = json!(script.expose()),
         HookWork::Script(_) => json["script"] = json!(REDACTED),
     }
@@ -165,7 +175,6 @@ mod tests {
             "bytes": 3,
             "secret": false,
             "refuseForeign": false,
-            "keepExisting": false,
             "sha256": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
             "content": "abc",
         });

@@ -16,6 +16,9 @@ pub(crate) const CONFIG_PATH: &str = "/etc/soci-snapshotter-grpc/config.toml";
 pub(crate) const DROP_IN_PATH: &str =
     "/etc/systemd/system/containerd.service.d/10-soci-snapshotter.conf";
 
+/// Under which name the plan's reasons say why the snapshotter stays off.
+pub const REASON: &str = "fastImagePull";
+
 /// Below this, unpacking in parallel starves the pods it is meant for.
 const LEAST_CPUS: u32 = 4;
 const LEAST_MEMORY_BYTES: u64 = 7 << 30;
@@ -61,7 +64,7 @@ pub(crate) fn plan(node: &Node, draft: &mut Draft) {
         draft.file(Owner::Containerd, drop_in, "containerd needs the snapshotter");
         check_archive(node, draft);
     } else if node.config.fast_image_pull {
-        draft.reason("fastImagePull", "facts", too_small(&node.facts.machine));
+        draft.reason(REASON, "facts", too_small(&node.facts.machine));
     }
 }
 

@@ -18,13 +18,10 @@ fn fixed_names() -> Vec<(String, Ownership)> {
 /// Lists what to remove: everything of ours that is not planned.
 pub(crate) fn removals(node: &Node, planned: &BTreeSet<String>) -> Vec<(Owner, Removal)> {
     let mut found: BTreeMap<String, Ownership> = fixed_names().into_iter().collect();
-    // A record of another instance came with the image and says nothing about this one.
-    let record =
-        node.facts.last_run.as_ref().filter(|run| run.instance_id == node.facts.instance.id);
-    for path in record.into_iter().flat_map(|run| run.files.keys()) {
+    for path in node.facts.last_run_here().into_iter().flat_map(|run| run.files.keys()) {
         found.insert(path.clone(), Ownership::Certain);
     }
-    if node.config.cluster.outpost.is_some() {
+    if node.cluster.outpost.is_some() {
         // The kubelet's own after TLS bootstrap.
         found.remove(kubeconfig::PATH);
     }

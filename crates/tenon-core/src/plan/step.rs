@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::record::LastingWarning;
+use crate::codes;
 use crate::config::Hook;
-use crate::problem::Finding;
+use crate::problem::{Finding, Problem};
 
 /// The whole job, in order.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +21,26 @@ pub struct Plan {
     pub reasons: BTreeMap<String, Vec<Reason>>,
     /// Mount index of each instance store disk by serial, to be kept in the record.
     pub disk_indexes: BTreeMap<String, u32>,
+}
+
+impl Plan {
+    /// The warnings that stay visible for as long as the node runs on this plan.
+    pub fn lasting_warnings(&self) -> Vec<LastingWarning> {
+        let lasting = [
+            &codes::max_pods::UNKNOWN_INSTANCE_TYPE,
+            &codes::max_pods::BAD_EXPRESSION,
+            &codes::max_pods::EXPRESSION_UNUSED,
+        ];
+        let problems = self.findings.iter().map(|finding| &finding.problem);
+        problems
+            .filter(|problem| lasting.iter().any(|page| page.code == problem.page.code))
+            .map(|problem| LastingWarning {
+                code: problem.page.code.to_owned(),
+                what: problem.what.clone(),
+                fix: problem.fix_text().to_owned(),
+            })
+            .collect()
+    }
 }
 
 /// The values that name this node, for the head of `plan`, `init` and `status`.
@@ -80,6 +102,10 @@ pub enum Action {
     Block(Block),
     /// A file that must not be there.
     Remove(Removal),
+    /// A file or a whole directory that another machine left, removed as it is.
+    Discard {
+        path: String,
+    },
     /// `daemon-reload`, when any of these paths changed.
     Reload {
         inputs: Vec<String>,
@@ -117,8 +143,6 @@ pub struct FileBody {
     pub secret: bool,
     /// A file that is there but not ours (not in the record) is a clash, not an overwrite.
     pub refuse_foreign: bool,
-    /// Write only in place of nothing: kept if present, whatever its content.
-    pub keep_existing: bool,
 }
 
 /// Without the content, which may be secret and is long in any case.
@@ -220,10 +244,31 @@ pub struct Program {
     pub stamp: bool,
     /// Skip when this block device bears the signature of a file system.
     pub unless_signature: Option<String>,
-    /// Non-empty: run only if one of these changed in this run, or `stdout_to` is missing.
+    /// Non-empty: run only if one of these, or `stdout_to`, is not what the last whole run left.
     pub when_changed: Vec<String>,
     /// Standard output goes to this file (root:root, 0644), atomically.
     pub stdout_to: Option<String>,
+    /// What standard output must be before it replaces anything.
+    pub output: Output,
+}
+
+/// What a program's standard output must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Output {
+    #[default]
+    Anything,
+    /// A config that containerd can load.
+    ContainerdConfig,
+}
+
+impl Output {
+    /// Refuses output that is not what it must be.
+    pub fn check(self, bytes: &[u8]) -> Result<(), Problem> {
+        match self {
+            Output::Anything => Ok(()),
+            Output::ContainerdConfig => super::containerd::check_migrated(bytes),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -252,7 +297,6 @@ impl FileBody {
             body: body.into(),
             secret: false,
             refuse_foreign: false,
-            keep_existing: false,
         }
     }
 

@@ -85,7 +85,7 @@ fn containerd_unit(node: &Node, migrated: bool) -> Unit {
 fn kubelet_unit(node: &Node) -> Unit {
     let config_dir = format!("{}/", kubelet::CONFIG_DIR);
     // On Outposts the kubelet writes its kubeconfig itself; only the bootstrap one is ours.
-    let kubeconfig = match node.config.cluster.outpost {
+    let kubeconfig = match node.cluster.outpost {
         Some(_) => kubeconfig::BOOTSTRAP_PATH,
         None => kubeconfig::PATH,
     };

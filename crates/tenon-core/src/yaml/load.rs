@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 
 use super::offsets::Offsets;
-use super::{DEPTH, DOCUMENT_BYTES, ENTRIES, NODES, SCALAR_BYTES, Syntax, message};
+use super::{DEPTH, DOCUMENT_BYTES, ENTRIES, LONG_SCALAR, NODES, SCALAR_BYTES, Syntax, message};
 use crate::codes::decode::{
     ALIAS_LOOP, BAD_KEY, BAD_TAG, DUPLICATE_KEY, TAB_INDENT, TEMPLATE_LEFT, TOO_LARGE_DOCUMENT,
 };
@@ -14,6 +14,29 @@ use crate::tree::{Entry, Scalar, Span, Tree, Written};
 
 /// Reads every document of a text. A text of blanks and comments has none.
 pub fn parse(text: &str) -> Result<Vec<Tree>, Syntax> {
+    load(text, Tags::Plain)
+}
+
+/// Reads a CloudFormation template: a short tag becomes the map of its long form, so that
+/// `!Sub x` reads as `{"Fn::Sub": "x"}`.
+pub fn parse_template(text: &str) -> Result<Vec<Tree>, Syntax> {
+    load(text, Tags::Functions)
+}
+
+/// What tags outside of plain YAML mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Tags {
+    /// Nothing: they are refused.
+    #[default]
+    Plain,
+    /// Functions of CloudFormation.
+    Functions,
+}
+
+/// Short tags whose long form has no `Fn::` in front.
+const BARE_FUNCTIONS: [&str; 2] = ["Ref", "Condition"];
+
+fn load(text: &str, tags: Tags) -> Result<Vec<Tree>, Syntax> {
     if text.len() > DOCUMENT_BYTES {
         return Err(too_large("the document is larger than 1 MiB", Span::start()));
     }
@@ -21,7 +44,7 @@ pub fn parse(text: &str) -> Result<Vec<Tree>, Syntax> {
         return Err(syntax);
     }
     let offsets = Offsets::new(text);
-    let mut loader = Loader::default();
+    let mut loader = Loader { tags, ..Loader::default() };
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| message::syntax(text, &offsets, &error))?;
         loader.take(event, offsets.span(&span)).map_err(|syntax| template_left(text, syntax))?;
@@ -44,6 +67,7 @@ fn tab_before(text: &str, document: &Tree) -> Option<Syntax> {
 
 #[derive(Default)]
 struct Loader {
+    tags: Tags,
     documents: Vec<Tree>,
     open: Vec<Collection>,
     anchors: BTreeMap<usize, Anchored>,
@@ -55,6 +79,8 @@ struct Collection {
     anchor: usize,
     span: Span,
     content: Content,
+    /// The long form of its tag.
+    function: Option<String>,
 }
 
 enum Content {
@@ -82,18 +108,28 @@ impl Loader {
     fn take(&mut self, event: Event, span: Span) -> Result<(), Syntax> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
+                if let Some(function) = self.function(tag.as_deref()) {
+                    let plain = style == ScalarStyle::Plain;
+                    return self.function_of_scalar(function, text, plain, anchor, span);
+                }
                 let plain = plain(style, tag.as_deref(), span)?;
                 self.scalar(text, plain, anchor, span)
             }
             Event::SequenceStart(anchor, tag) => {
-                check_tag(tag.as_deref(), "seq", span)?;
-                self.open(anchor, Content::List(Vec::new()), span)
+                let function = self.function(tag.as_deref());
+                if function.is_none() {
+                    check_tag(tag.as_deref(), "seq", span)?;
+                }
+                self.open(anchor, Content::List(Vec::new()), function, span)
             }
             Event::MappingStart(anchor, tag) => {
-                check_tag(tag.as_deref(), "map", span)?;
+                let function = self.function(tag.as_deref());
+                if function.is_none() {
+                    check_tag(tag.as_deref(), "map", span)?;
+                }
                 let content =
                     Content::Map { entries: Vec::new(), seen: BTreeSet::new(), key: None };
-                self.open(anchor, content, span)
+                self.open(anchor, content, function, span)
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(),
             Event::Alias(anchor) => self.alias(anchor, span),
@@ -109,7 +145,7 @@ impl Loader {
         anchor: usize,
         span: Span,
     ) -> Result<(), Syntax> {
-        if text.len() > SCALAR_BYTES {
+        if text.len() > self.scalar_limit() {
             return Err(too_large("a scalar is longer than 64 KiB", span));
         }
         self.charge(Size { nodes: 1, bytes: text.len(), depth: 0 }, span)?;
@@ -117,12 +153,27 @@ impl Loader {
         self.finish(anchor, Tree { span, value })
     }
 
-    fn open(&mut self, anchor: usize, content: Content, span: Span) -> Result<(), Syntax> {
+    /// How long the scalar that comes now may be.
+    fn scalar_limit(&self) -> usize {
+        let (long, limit) = LONG_SCALAR;
+        match self.open.last().map(|collection| &collection.content) {
+            Some(Content::Map { key: Some((key, _)), .. }) if key == long => limit,
+            _ => SCALAR_BYTES,
+        }
+    }
+
+    fn open(
+        &mut self,
+        anchor: usize,
+        content: Content,
+        function: Option<String>,
+        span: Span,
+    ) -> Result<(), Syntax> {
         if let Some(Collection { content: Content::Map { key: None, .. }, .. }) = self.open.last() {
             return Err(collection_as_key(span));
         }
         self.charge(Size { nodes: 1, bytes: 0, depth: 1 }, span)?;
-        self.open.push(Collection { anchor, span, content });
+        self.open.push(Collection { anchor, span, content, function });
         Ok(())
     }
 
@@ -132,7 +183,40 @@ impl Loader {
             Content::List(items) => Written::List(items),
             Content::Map { entries, .. } => Written::Map(merge_keys(entries)),
         };
-        self.finish(collection.anchor, Tree { span: collection.span, value })
+        let tree = Tree { span: collection.span, value };
+        let tree = match collection.function {
+            Some(function) => call(function, tree),
+            None => tree,
+        };
+        self.finish(collection.anchor, tree)
+    }
+
+    /// The long form of a local tag, where such tags have a meaning.
+    fn function(&self, tag: Option<&Tag>) -> Option<String> {
+        let tag = tag.filter(|tag| self.tags == Tags::Functions && tag.handle == "!")?;
+        let name = tag.suffix.as_str();
+        if name.is_empty() {
+            return None;
+        }
+        let bare = BARE_FUNCTIONS.contains(&name);
+        Some(if bare { name.to_owned() } else { format!("Fn::{name}") })
+    }
+
+    fn function_of_scalar(
+        &mut self,
+        function: String,
+        text: Cow<'_, str>,
+        plain: bool,
+        anchor: usize,
+        span: Span,
+    ) -> Result<(), Syntax> {
+        if text.len() > SCALAR_BYTES {
+            return Err(too_large("a scalar is longer than 64 KiB", span));
+        }
+        self.charge(Size { nodes: 2, bytes: text.len() + function.len(), depth: 1 }, span)?;
+        let argument =
+            Tree { span, value: Written::Scalar(Scalar { text: text.into_owned(), plain }) };
+        self.finish(anchor, call(function, argument))
     }
 
     /// Repeats an anchored node, after counting what the copy takes.
@@ -190,6 +274,13 @@ impl Loader {
         }
         Ok(())
     }
+}
+
+/// A function in its long form: a map of one key.
+fn call(function: String, argument: Tree) -> Tree {
+    let span = argument.span;
+    let entry = Entry { key: function, key_span: span, value: argument };
+    Tree { span, value: Written::Map(vec![entry]) }
 }
 
 /// A missing value is placed at its key: the parser would point at whatever comes next.
@@ -328,4 +419,40 @@ fn measure(tree: &Tree) -> Size {
     }
     size.depth += 1;
     size
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tree as text without places: maps in braces, lists in brackets.
+    fn shape(tree: &Tree) -> String {
+        match &tree.value {
+            Written::Scalar(scalar) => scalar.text.clone(),
+            Written::List(items) => {
+                format!("[{}]", items.iter().map(shape).collect::<Vec<_>>().join(","))
+            }
+            Written::Map(entries) => {
+                let entries = entries.iter().map(|e| format!("{}:{}", e.key, shape(&e.value)));
+                format!("{{{}}}", entries.collect::<Vec<_>>().join(","))
+            }
+        }
+    }
+
+    #[test]
+    fn short_tags_of_templates_become_functions() {
+        for (text, expected) in [
+            ("!Sub a", "{Fn::Sub:a}"),
+            ("!Ref a", "{Ref:a}"),
+            ("a: !Base64\n  \"Fn::Sub\": |\n    x\n", "{a:{Fn::Base64:{Fn::Sub:x\n}}}"),
+            ("!Join ['', [a, !Ref b]]", "{Fn::Join:[,[a,{Ref:b}]]}"),
+            ("[&x !Ref a, *x]", "[{Ref:a},{Ref:a}]"),
+            ("! a", "a"),
+        ] {
+            let trees = parse_template(text).unwrap();
+            assert_eq!(trees.iter().map(shape).collect::<String>(), expected, "{text}");
+        }
+        assert_eq!(parse("!Sub a").unwrap_err().page, &BAD_TAG);
+        assert_eq!(parse("!Sub [a]").unwrap_err().page, &BAD_TAG);
+    }
 }

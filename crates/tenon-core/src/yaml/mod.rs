@@ -13,7 +13,7 @@ mod offsets;
 mod scalar;
 
 pub use emit::emit;
-pub use load::parse;
+pub use load::{parse, parse_template};
 
 use crate::codes::Page;
 use crate::decode::snippet;
@@ -28,6 +28,9 @@ pub const DEPTH: usize = 64;
 pub const NODES: usize = 100_000;
 /// Bytes of one scalar or key.
 pub const SCALAR_BYTES: usize = 64 << 10;
+/// The one value that may be longer: a CA bundle of 256 KiB is a third more in base64, and may
+/// be wrapped into lines.
+pub const LONG_SCALAR: (&str, usize) = ("certificateAuthority", 384 << 10);
 /// Items of one list, keys of one map.
 pub const ENTRIES: usize = 10_000;
 

@@ -203,13 +203,15 @@ fn row_57_limits_hold_at_one_above_and_far_above() {
     let list = |items: usize| format!("[{}]", vec!["x"; items].join(","));
     let map = |keys: usize| (0..keys).map(|key| format!("k{key}: 1\n")).collect::<String>();
     let scalar = |bytes: usize| format!("a: {}\n", "x".repeat(bytes));
+    let bundle = |bytes: usize| format!("{}: {}\n", LONG_SCALAR.0, "x".repeat(bytes));
     let document = |bytes: usize| format!("#{}\n", "x".repeat(bytes - 2));
     let aliases = |items: usize| format!("a: &a x\nb: [{}]\n", vec!["*a"; items].join(","));
     type Make<'a> = &'a dyn Fn(usize) -> String;
-    let limits: [(&str, Make, usize); 7] = [
+    let limits: [(&str, Make, usize); 8] = [
         ("depth", &nested, DEPTH),
         ("nodes", &wide, NODES),
         ("scalar", &scalar, SCALAR_BYTES),
+        ("CA bundle", &bundle, LONG_SCALAR.1),
         ("list", &list, ENTRIES),
         ("map", &map, ENTRIES),
         ("document", &document, DOCUMENT_BYTES),

@@ -80,10 +80,21 @@ impl<'r> Directories<'r> {
     /// The directory at a node path (`""` is the root itself); None if it does not exist.
     pub fn get(&mut self, path: &str) -> io::Result<Option<&mut Directory>> {
         if !self.known.contains_key(path) {
-            let opened = self.open(path)?;
+            let opened = if self.is_absent(path) { None } else { self.open(path)? };
             self.known.insert(path.to_owned(), opened);
         }
         Ok(self.known.get_mut(path).and_then(Option::as_mut))
+    }
+
+    /// True when a directory above is known to be missing, or known not to list this one.
+    fn is_absent(&self, path: &str) -> bool {
+        let (parent, name) = split(path);
+        match self.known.get(parent) {
+            Some(None) => true,
+            Some(Some(Directory { names: Some(names), .. })) => !names.contains_key(name),
+            Some(Some(_)) => false,
+            None => !parent.is_empty() && self.is_absent(parent),
+        }
     }
 
     fn open(&self, path: &str) -> io::Result<Option<Directory>> {
@@ -108,9 +119,10 @@ impl<'r> Directories<'r> {
         self.get("")?.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// Opens a directory that was just made.
+    /// Opens a directory that was just made, whatever was known about it.
     pub fn refresh(&mut self, path: &str) -> io::Result<&mut Directory> {
-        self.known.remove(path);
+        let opened = self.open(path)?;
+        self.known.insert(path.to_owned(), opened);
         self.get(path)?.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{LazyLock, Mutex};
+use std::sync::LazyLock;
 
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid, XattrFlags};
 use rustix::io::{Errno, retry_on_intr};
@@ -21,8 +21,9 @@ use super::directories::{Directories, split, temporary_name};
 
 /// Below this many files threads cost more than they save.
 const PARALLEL_FROM: usize = 3;
-/// The most threads that sync at once.
-pub const MOST_THREADS: usize = 16;
+/// The most threads that sync at once, this one included. A thread costs some 16 system calls,
+/// and one journal commit serves every file that waits for it: more threads gain nothing.
+pub const MOST_THREADS: usize = 4;
 const TMPFS_MAGIC: rustix::fs::FsWord = 0x0102_1994;
 const LABEL: &str = "security.selinux";
 
@@ -69,13 +70,16 @@ pub fn write(
         return Err(problem);
     }
     let saved = batch.saved_first.then_some(made.as_slice());
-    if let Err((problem, renamed)) = rename(directories, &temporaries, saved, probe) {
-        discard(directories, &temporaries[renamed..]);
-        return Err(problem);
-    }
+    let synced = match rename(directories, &temporaries, saved, probe) {
+        Ok(synced) => synced,
+        Err((problem, renamed)) => {
+            discard(directories, &temporaries[renamed..]);
+            return Err(problem);
+        }
+    };
     drop(temporaries);
     remove(directories, &batch.removals, probe)?;
-    sync_directories(directories, batch, probe)?;
+    sync_directories(directories, batch, &synced, probe)?;
     probe("end")
 }
 
@@ -244,23 +248,22 @@ fn sync_files(
     if !parallel {
         return durable.into_iter().try_for_each(sync_file);
     }
-    let first: Mutex<Option<Problem>> = Mutex::new(None);
     let threads = threads.min(MOST_THREADS).min(durable.len());
+    let mut shares = durable.chunks(durable.len().div_ceil(threads));
+    let own = shares.next().unwrap_or_default();
     std::thread::scope(|scope| {
-        for share in durable.chunks(durable.len().div_ceil(threads)) {
-            let first = &first;
-            scope.spawn(move || {
-                let failed = share.iter().filter_map(|temporary| sync_file(temporary).err()).next();
-                if let (Some(problem), Ok(mut first)) = (failed, first.lock()) {
-                    first.get_or_insert(problem);
-                }
-            });
+        let others: Vec<_> = shares.map(|share| scope.spawn(|| sync_share(share))).collect();
+        let mut result = sync_share(own);
+        for other in others {
+            let panicked = |_| Err(Problem::new(&codes::usage::BUG, "a thread that syncs ended"));
+            result = result.and(other.join().unwrap_or_else(panicked));
         }
-    });
-    match first.into_inner() {
-        Ok(Some(problem)) => Err(problem),
-        _ => Ok(()),
-    }
+        result
+    })
+}
+
+fn sync_share(share: &[&Temporary<'_>]) -> Result<(), Problem> {
+    share.iter().try_for_each(|temporary| sync_file(temporary))
 }
 
 fn sync_file(temporary: &Temporary<'_>) -> Result<(), Problem> {
@@ -276,13 +279,15 @@ fn on_tmpfs(directories: &mut Directories<'_>, path: &str) -> bool {
 }
 
 /// Gives the temporaries their names. An error says how many have theirs. With `saved`, the
-/// directories made for the first file, that file is on disk before the second is renamed.
+/// directories made by this batch, the first file is on disk before the second is renamed; the
+/// directories synced for it are returned.
 fn rename(
     directories: &mut Directories<'_>,
     temporaries: &[Temporary<'_>],
     saved: Option<&[String]>,
     probe: Probe<'_>,
-) -> Result<(), (Problem, usize)> {
+) -> Result<Vec<String>, (Problem, usize)> {
+    let mut synced = Vec::new();
     for (done, temporary) in temporaries.iter().enumerate() {
         probe("rename").map_err(|problem| {
             let told = format!("{done} of {} files have their new content", temporaries.len());
@@ -298,24 +303,27 @@ fn rename(
             (problem(page, "renaming to", path, error), done)
         })?;
         if let (0, Some(made)) = (done, saved) {
-            sync_name(directories, path, made).map_err(|problem| (problem, 1))?;
+            synced = sync_name(directories, path, made).map_err(|problem| (problem, 1))?;
         }
     }
-    Ok(())
+    Ok(synced)
 }
 
 /// Syncs the directory of a file, and the directories above it as far as they were just made.
+/// Returns them all.
 fn sync_name(
     directories: &mut Directories<'_>,
     path: &str,
     made: &[String],
-) -> Result<(), Problem> {
+) -> Result<Vec<String>, Problem> {
     let mut at = path;
+    let mut synced = Vec::new();
     loop {
         let parent = split(at).0;
         sync_directory(directories, parent)?;
+        synced.push(parent.to_owned());
         if !made.iter().any(|directory| directory == parent) {
-            return Ok(());
+            return Ok(synced);
         }
         at = parent;
     }
@@ -348,16 +356,20 @@ fn remove(
     Ok(())
 }
 
-/// Syncs each directory that got or lost a name, children before parents.
+/// Syncs each directory that got or lost a name, children before parents. Those that were
+/// `synced` after the first file got its name are synced again only if a later one changed them.
 fn sync_directories(
     directories: &mut Directories<'_>,
     batch: &Batch,
+    synced: &[String],
     probe: Probe<'_>,
 ) -> Result<(), Problem> {
-    let files = batch.files.iter().map(|file| file.path.as_str());
-    let removed = batch.removals.iter().map(String::as_str);
+    let mut files = batch.files.iter().map(|file| file.path.as_str());
+    let saved = if batch.saved_first { files.next() } else { None };
+    let later = files.chain(batch.removals.iter().map(String::as_str));
     let made = batch.directories.iter().map(|directory| directory.path.as_str());
-    let touched = files.chain(removed).chain(made).filter(|path| !is_volatile(path));
+    let early = made.chain(saved).filter(|path| !synced.iter().any(|dir| dir == split(path).0));
+    let touched = later.chain(early).filter(|path| !is_volatile(path));
     let touched: BTreeSet<&str> = touched.map(|path| split(path).0).collect();
     let mut touched: Vec<&str> = touched.into_iter().collect();
     touched.sort_by_key(|path| std::cmp::Reverse(parents(path).count() + path.len().min(1)));

@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, Mode, OFlags, mkdirat};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, chmodat, mkdirat};
 use rustix::io::Errno;
 use tenon_core::codes;
 use tenon_core::problem::Problem;
@@ -65,8 +65,11 @@ fn open(root: &Root) -> io::Result<OwnedFd> {
 
 fn make(root: &Root, parent: &str, name: &str, mode: u32) -> io::Result<()> {
     let parent = root.open_at(parent, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
-    match mkdirat(parent, name, Mode::from_raw_mode(mode)) {
-        Err(Errno::EXIST) | Ok(()) => Ok(()),
+    let mode = Mode::from_raw_mode(mode);
+    match mkdirat(&parent, name, mode) {
+        // The umask may have taken bits away.
+        Ok(()) => Ok(chmodat(&parent, name, mode, AtFlags::empty())?),
+        Err(Errno::EXIST) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }

@@ -9,6 +9,7 @@
 //! record       what the next run compares with, and what undo goes back to
 //! units        start, restart, wait; systemd speaks D-Bus for it
 //! programs     mdadm, mkfs and the like
+//! discard      what another machine left, removed with everything below it
 //! bind         a directory moved onto another file system; copy_tree copies its content
 //! hooks        the user's own programs
 //! store        one file outside the plan
@@ -20,6 +21,7 @@
 mod bind;
 mod copy_tree;
 mod directories;
+mod discard;
 mod files;
 mod hooks;
 mod lock;
@@ -37,9 +39,9 @@ mod units;
 use std::time::Duration;
 
 use tenon_core::plan::Plan;
-use tenon_core::plan::diff::{self, Changes, Edited, Scene, Unplanned};
+use tenon_core::plan::diff::{self, Changes, Edited, Scene, Tree, Unplanned};
 use tenon_core::plan::record::Record;
-use tenon_core::plan::step::Step;
+use tenon_core::plan::step::{Phase, Step};
 use tenon_core::problem::{Finding, Problem};
 
 use crate::root::Root;
@@ -64,6 +66,8 @@ pub struct Options {
     pub hook_environment: Vec<(String, String)>,
     /// The program that prints the last lines of a unit.
     pub journal_program: String,
+    /// Run programs and hooks although the root is not the machine's own.
+    pub run_in_tree: bool,
     /// Threads that sync files; 1 makes the order of system calls the same in every run.
     pub sync_threads: usize,
 }
@@ -76,15 +80,17 @@ impl Default for Options {
             unit_timeout: None,
             hook_environment: Vec::new(),
             journal_program: "journalctl".to_owned(),
+            run_in_tree: false,
             sync_threads: MOST_THREADS,
         }
     }
 }
 
-/// Compares the whole plan with the machine, reading only: the answer of `tenon plan`.
+/// Compares these phases of the plan with the machine, reading only: the answer of `tenon plan`.
 pub fn preview(
     root: &Root,
     plan: &Plan,
+    phases: &[Phase],
     options: &Options,
 ) -> Result<Result<Changes, Vec<Finding>>, Problem> {
     let record = record_of_instance(root, plan)?;
@@ -99,7 +105,13 @@ pub fn preview(
         edited: options.edited,
         unplanned: options.unplanned,
     };
-    Ok(diff::compare(&scene, &plan.steps.iter().collect::<Vec<&Step>>()))
+    let steps: Vec<&Step> = plan.steps.iter().filter(|step| phases.contains(&step.phase)).collect();
+    Ok(diff::compare(&scene, &steps))
+}
+
+/// What stands at the paths that a record lists.
+pub fn look_at_recorded(root: &Root, record: &Record) -> Result<Tree, Problem> {
+    observe::observe(&mut directories::Directories::new(root), &diff::paths([], Some(record)))
 }
 
 fn record_of_instance(root: &Root, plan: &Plan) -> Result<Option<Record>, Problem> {

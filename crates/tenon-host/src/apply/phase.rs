@@ -101,6 +101,7 @@ impl<'a> Work<'a> {
         after.config_hash.clone_from(&plan.summary.config_hash);
         after.plan_hash = hash_full(plan);
         after.disk_indexes.clone_from(&plan.disk_indexes);
+        after.warnings = plan.lasting_warnings();
         let id = &plan.summary.instance_id;
         if record::interrupted(root, before.as_ref(), id)?.is_some() {
             after.generation += 1;

@@ -16,25 +16,19 @@ use crate::gather::signature;
 use crate::root::Root;
 
 /// True when the program's work is done already.
-pub fn is_done(root: &Root, program: &Program, changed: &[&str]) -> Result<bool, Problem> {
+pub fn is_done(root: &Root, program: &Program) -> Result<bool, Problem> {
     if program.unless_exists.as_ref().is_some_and(|path| root.exists(path)) {
         return Ok(true);
     }
-    if let Some(device) = &program.unless_signature {
-        let held = has_signature(&root.join(device)).map_err(|error| unreadable(device, error))?;
-        if held {
-            return Ok(true);
-        }
-    }
-    let asked = program.when_changed.is_empty()
-        || program.when_changed.iter().any(|path| changed.contains(&path.as_str()))
-        || program.stdout_to.as_ref().is_some_and(|path| !root.exists(path));
-    Ok(!asked)
+    let Some(device) = &program.unless_signature else { return Ok(false) };
+    has_signature(&root.join(device)).map_err(|error| unreadable(device, error))
 }
 
-/// Runs a program to success and gives its output.
+/// Runs a program to success and gives its output, if that is what it must be.
 pub fn run(program: &Program) -> Result<Vec<u8>, Problem> {
-    command::must(&program.argv, program.timeout, &[]).map(|output| output.stdout)
+    let output = command::must(&program.argv, program.timeout, &[])?.stdout;
+    program.output.check(&output)?;
+    Ok(output)
 }
 
 /// True when a device holds something with a name. Bytes without one are what is left of an
@@ -94,22 +88,14 @@ mod tests {
         xfs[..4].copy_from_slice(b"XFSB");
         std::fs::write(dir.path().join("xfs"), &xfs).unwrap();
         let some = |path: &str| Some(path.to_owned());
-        let when = vec!["/etc/a".to_owned()];
-        for (program, changed, done) in [
-            (Program::default(), vec![], false),
-            (Program { unless_exists: some("/there"), ..Program::default() }, vec![], true),
-            (Program { unless_exists: some("/gone"), ..Program::default() }, vec![], false),
-            (Program { unless_signature: some("/blank"), ..Program::default() }, vec![], false),
-            (Program { unless_signature: some("/xfs"), ..Program::default() }, vec![], true),
-            (Program { when_changed: when.clone(), ..Program::default() }, vec![], true),
-            (Program { when_changed: when.clone(), ..Program::default() }, vec!["/etc/a"], false),
-            (
-                Program { when_changed: when, stdout_to: some("/out"), ..Program::default() },
-                vec![],
-                false,
-            ),
+        for (program, done) in [
+            (Program::default(), false),
+            (Program { unless_exists: some("/there"), ..Program::default() }, true),
+            (Program { unless_exists: some("/gone"), ..Program::default() }, false),
+            (Program { unless_signature: some("/blank"), ..Program::default() }, false),
+            (Program { unless_signature: some("/xfs"), ..Program::default() }, true),
         ] {
-            assert_eq!(is_done(&root, &program, &changed).unwrap(), done, "{program:?}");
+            assert_eq!(is_done(&root, &program).unwrap(), done, "{program:?}");
         }
     }
 

@@ -59,8 +59,9 @@ impl Report {
         *self.timings.entry(part).or_default() += elapsed;
     }
 
-    /// One report of two phases.
+    /// One report of two phases; the plan is that of the later one.
     pub fn merge(&mut self, other: Report) {
+        self.plan_hash = other.plan_hash;
         self.changes.extend(other.changes);
         self.unchanged += other.unchanged;
         self.warnings.extend(other.warnings);
@@ -72,18 +73,18 @@ impl Report {
     pub fn to_json(&self) -> Value {
         let millis = |elapsed: &Duration| elapsed.as_secs_f64() * 1000.0;
         let changes: Vec<_> = self.changes.iter().map(Change::to_json).collect();
-        let timings: BTreeMap<_, _> =
-            self.timings.iter().map(|(part, elapsed)| (*part, millis(elapsed))).collect();
-        let warnings: Vec<_> = self.warnings.iter().map(|finding| finding.to_json(true)).collect();
+        let timing = |(part, elapsed)| json!({"part": part, "elapsedMs": millis(elapsed)});
+        let timings: Vec<_> = self.timings.iter().map(timing).collect();
+        let findings: Vec<_> = self.warnings.iter().map(|finding| finding.to_json(true)).collect();
         json!({
             "schema": "tenon.report/1",
             "result": if self.changed() { "changed" } else { "unchanged" },
             "changed": self.changed(),
             "changes": changes,
             "unchanged": self.unchanged,
-            "timingsMs": timings,
+            "findings": findings,
+            "timings": timings,
             "planHash": self.plan_hash,
-            "warnings": warnings,
         })
     }
 }

@@ -2,19 +2,24 @@
 
 use std::time::Instant;
 
+use tenon_core::codes;
 use tenon_core::config::Hook;
 use tenon_core::plan::diff::{self, UnitNeed, Unplanned};
+use tenon_core::plan::digest;
 use tenon_core::plan::step::{Action, Bind, FileBody, HookStage, Phase, Program, Step, Unit};
-use tenon_core::problem::Problem;
+use tenon_core::problem::{Finding, Problem};
 
 use super::phase::Work;
 use super::report::Change;
-use super::{bind, hooks, programs};
+use super::{bind, discard, hooks, programs};
+use crate::root::Root;
 use crate::stop;
 use crate::systemd;
 
 /// Mode of a file that holds a program's output.
 const OUTPUT_MODE: u32 = 0o644;
+/// No such file comes near this size.
+const LARGEST_OUTPUT: u64 = 8 << 20;
 
 impl Work<'_> {
     pub(super) fn config(&mut self) -> Result<(), Problem> {
@@ -22,6 +27,13 @@ impl Work<'_> {
             self.plan.steps.iter().filter(|step| step.phase == Phase::Config).collect();
         programs::check_present(self.directories.root(), &self.plan.steps)?;
         let changes = self.files(&steps, self.options.unplanned)?;
+        for step in &steps {
+            match &step.action {
+                Action::Discard { path } => self.discard(path)?,
+                Action::Program(program) => self.program(program)?,
+                _ => {}
+            }
+        }
         // A manager that does not run yet reads everything when it starts.
         if systemd::is_running(self.directories.root()) {
             self.reload(changes.reload.as_deref())?;
@@ -32,6 +44,7 @@ impl Work<'_> {
 
     pub(super) fn run(&mut self) -> Result<(), Problem> {
         let plan = self.plan;
+        self.report.warnings.extend(boot_under_way(self.directories.root()));
         programs::check_present(self.directories.root(), &plan.steps)?;
         let steps: Vec<&Step> = plan.steps.iter().filter(|step| step.phase == Phase::Run).collect();
         for group in steps.chunk_by(|a, b| is_file(a) && is_file(b)) {
@@ -48,6 +61,7 @@ impl Work<'_> {
         match &group[0].action {
             Action::Program(program) => self.program(program),
             Action::Bind(bind) => self.bind(bind),
+            Action::Discard { path } => self.discard(path),
             Action::Hook { .. } => self.hooks(group),
             Action::Unit(_) => {
                 let needs = self.compare(group, Unplanned::Keep)?.units;
@@ -114,6 +128,9 @@ impl Work<'_> {
     }
 
     pub(super) fn hook(&mut self, stage: HookStage, hook: &Hook) -> Result<(), Problem> {
+        if !self.may_run(&format!("hook `{}`", hook.name)) {
+            return Ok(());
+        }
         let start = Instant::now();
         let summary = &self.plan.summary;
         let context = hooks::Context {
@@ -133,11 +150,50 @@ impl Work<'_> {
         Ok(())
     }
 
+    /// True when a program's inputs or its output are not what the last whole run left. The judge
+    /// is the record, so a run that was stopped between input and output is made up for.
+    fn has_news(&self, program: &Program) -> bool {
+        let recorded = self.before.as_ref().map(|record| &record.files);
+        let as_recorded = |path: &String, now: Option<&str>| {
+            let before =
+                recorded.and_then(|files| files.get(path)).map(|mark| mark.sha256.as_str());
+            before.is_some() && before == now
+        };
+        let input = |path: &String| {
+            as_recorded(path, self.after.files.get(path).map(|mark| mark.sha256.as_str()))
+        };
+        let output = |path: &String| {
+            let bytes = self.directories.root().read(path, LARGEST_OUTPUT).ok().flatten();
+            as_recorded(path, bytes.map(|bytes| digest::sha256(&bytes)).as_deref())
+        };
+        program.when_changed.is_empty()
+            || !program.when_changed.iter().all(input)
+            || !program.stdout_to.iter().all(output)
+    }
+
+    /// A program works on the machine that it runs on, which a tree under `--root` is not.
+    fn may_run(&mut self, name: &str) -> bool {
+        let may = self.options.run_in_tree || self.directories.root().is_host();
+        if !may {
+            let what = format!("not run under --root: {name}");
+            let problem = Problem::new(&codes::host::NOT_RUN_IN_TREE, what);
+            self.report.warnings.push(Finding::warning(problem));
+        }
+        may
+    }
+
+    fn discard(&mut self, path: &str) -> Result<(), Problem> {
+        let start = Instant::now();
+        if discard::discard(self.directories.root(), path)? {
+            self.directories.forget();
+            self.report.add(Change::new("file", path, "remove"), start.elapsed());
+        }
+        Ok(())
+    }
+
     fn program(&mut self, program: &Program) -> Result<(), Problem> {
-        let root = self.directories.root();
-        let changed: Vec<&str> =
-            self.report.changes.iter().map(|change| change.path.as_str()).collect();
-        if programs::is_done(root, program, &changed)? {
+        let done = programs::is_done(self.directories.root(), program)? || !self.has_news(program);
+        if done || !self.may_run(&program.argv.join(" ")) {
             return Ok(());
         }
         let start = Instant::now();
@@ -172,6 +228,13 @@ impl Work<'_> {
         self.report.time("disks", start.elapsed());
         Ok(())
     }
+}
+
+/// Scripts of the user data that still run may change what the daemons are about to read.
+fn boot_under_way(root: &Root) -> Option<Finding> {
+    let running = root.exists("/run/cloud-init") && !root.exists("/run/cloud-init/result.json");
+    let what = "the daemons are started before cloud-init has finished";
+    running.then(|| Finding::warning(Problem::new(&codes::host::BOOT_UNDER_WAY, what)))
 }
 
 /// True for steps that go into a batch with their neighbours.

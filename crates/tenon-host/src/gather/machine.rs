@@ -8,7 +8,8 @@ use std::net::Ipv6Addr;
 use std::time::Duration;
 
 use tenon_core::codes::facts as pages;
-use tenon_core::facts::{Link, Machine};
+use tenon_core::facts::{KUBELET_IDENTITY, Link, Machine};
+use tenon_core::kube_version::Version;
 use tenon_core::problem::Problem;
 
 use super::environment::Environment;
@@ -35,7 +36,7 @@ pub struct Mount {
     pub kind: String,
 }
 
-/// Reads everything but disks and links.
+/// Reads everything but disks, links and memory blocks.
 pub fn read(root: &Root, environment: &Environment) -> Result<Machine, Problem> {
     let mounts = mounts(root)?;
     let mounted = |target: &str, kind: &str| {
@@ -49,7 +50,7 @@ pub fn read(root: &Root, environment: &Environment) -> Result<Machine, Problem> 
         kubelet_version: version(root, "kubelet")?,
         containerd_version: version(root, "containerd")?,
         online_cpus: online_cpus(root, environment)?,
-        online_memory_bytes: online_memory(root)?,
+        online_memory_bytes: memory(root)?,
         nvidia_device: nvidia_device(root)?,
         nvidia_runtime: root.exists("/usr/bin/nvidia-container-runtime"),
         neuron_device: root.exists("/dev/neuron0"),
@@ -89,7 +90,7 @@ fn version(root: &Root, program: &str) -> Result<String, Problem> {
         Some(text) => text,
         None => ask_version(root, program, &stamp)?,
     };
-    let found = version_word(&text).map(str::to_owned);
+    let found = Version::find(&text).map(|(_, word)| word.to_owned());
     found.ok_or_else(|| unknown(program, &stamp).cause("no version of the form 1.2.3 is in it"))
 }
 
@@ -113,16 +114,6 @@ fn ask_version(root: &Root, program: &str, stamp: &str) -> Result<String, Proble
 
 fn unknown(program: &str, stamp: &str) -> Problem {
     Problem::new(&pages::VERSION_UNKNOWN, format!("the version of {program} is unknown ({stamp})"))
-}
-
-/// The first word of the form `v?N.N.N…`.
-fn version_word(text: &str) -> Option<&str> {
-    text.split_whitespace().map(|word| word.trim_end_matches(',')).find(|word| {
-        let numbers: Vec<_> = word.strip_prefix('v').unwrap_or(word).splitn(3, '.').collect();
-        let all_digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-        matches!(numbers[..], [major, minor, patch] if all_digits(major) && all_digits(minor)
-            && patch.starts_with(|c: char| c.is_ascii_digit()))
-    })
 }
 
 /// Processors below the NUMA nodes that are online; without nodes, those of the machine.
@@ -163,7 +154,13 @@ fn in_list(list: &str, number: u32) -> bool {
     })
 }
 
-/// Online memory blocks times their size; without blocks, what the kernel manages.
+/// What the kernel manages; without its table, the online blocks.
+pub fn memory(root: &Root) -> Result<u64, Problem> {
+    managed_memory(root)?.map_or_else(|| online_memory(root), Ok)
+}
+
+/// Online memory blocks times their size; without blocks, what the kernel manages. A machine of
+/// 16 GiB has 128 blocks, each a file of its own.
 pub fn online_memory(root: &Root) -> Result<u64, Problem> {
     let size = files::small(root, &format!("{MEMORY}/block_size_bytes"))?;
     let size = size.and_then(|hex| u64::from_str_radix(hex.trim_start_matches("0x"), 16).ok());
@@ -174,20 +171,24 @@ pub fn online_memory(root: &Root) -> Result<u64, Problem> {
             online += u64::from(state.as_deref() == Some("1"));
         }
     }
-    match size.unwrap_or_default().saturating_mul(online) {
-        0 => managed_memory(root),
-        bytes => Ok(bytes),
-    }
+    let by_blocks = size.unwrap_or_default().saturating_mul(online);
+    let bytes = if by_blocks > 0 { Some(by_blocks) } else { managed_memory(root)? };
+    bytes.ok_or_else(|| {
+        Problem::new(&pages::NO_MEMORY, format!("no memory is online under {MEMORY}"))
+    })
 }
 
-fn managed_memory(root: &Root) -> Result<u64, Problem> {
+/// `MemTotal`: the memory that the kernel has for everyone, in one file.
+fn managed_memory(root: &Root) -> Result<Option<u64>, Problem> {
     let table = files::small(root, "/proc/meminfo")?.unwrap_or_default();
     let line = table.lines().find_map(|line| line.strip_prefix("MemTotal:"));
     let kib = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
-    match kib {
-        Some(kib @ 1..) => Ok(kib.saturating_mul(1024)),
-        _ => Err(Problem::new(&pages::NO_MEMORY, format!("no memory is online under {MEMORY}"))),
-    }
+    Ok(kib.filter(|kib| *kib > 0).map(|kib| kib.saturating_mul(1024)))
+}
+
+/// Which parts of a kubelet's identity are there.
+pub fn kubelet_identity(root: &Root) -> Vec<String> {
+    KUBELET_IDENTITY.iter().filter(|path| root.exists(path)).map(ToString::to_string).collect()
 }
 
 fn nvidia_device(root: &Root) -> Result<bool, Problem> {
@@ -246,6 +247,10 @@ pub fn global_ipv6(root: &Root, mac: &str) -> Result<Vec<Ipv6Addr>, Problem> {
 
 #[cfg(test)]
 mod tests {
+    use tenon_core::config::Config;
+    use tenon_core::facts::Instance;
+
+    use super::super::{Wants, facts};
     use super::*;
     use crate::simulator::machine::{MachineProfile, populate};
 
@@ -303,21 +308,6 @@ mod tests {
     }
 
     #[test]
-    fn version_words_are_found_in_what_programs_print() {
-        for (text, expected) in [
-            ("Kubernetes v1.34.1-eks-113cf36", Some("v1.34.1-eks-113cf36")),
-            ("v1.29.15", Some("v1.29.15")),
-            ("containerd github.com/containerd/containerd/v2 2.1.5 0a1b2c", Some("2.1.5")),
-            ("containerd containerd.io 1.7.27 05044ec0a9a7", Some("1.7.27")),
-            ("go1.22.3 unknown", None),
-            ("1.34", None),
-            ("", None),
-        ] {
-            assert_eq!(version_word(text), expected, "{text}");
-        }
-    }
-
-    #[test]
     fn a_missing_or_strange_stamp_is_named() {
         let bench = Bench::new(&profile());
         bench.write("etc/eks/kubelet-version.txt", "latest");
@@ -333,8 +323,8 @@ mod tests {
         let bench = Bench::new(&profile());
         bench.write("sys/devices/system/cpu/online", "0-1,3\n");
         bench.write("sys/devices/system/memory/memory3/online", "0\n");
-        let machine = bench.read().unwrap();
-        assert_eq!((machine.online_cpus, machine.online_memory_bytes), (3, 15 << 30));
+        assert_eq!(bench.read().unwrap().online_cpus, 3);
+        assert_eq!(online_memory(&bench.root).unwrap(), 15 << 30);
         bench.remove("sys/devices/system/cpu/online");
         assert_eq!(bench.read().unwrap().online_cpus, 4, "no list: all are online");
     }
@@ -348,10 +338,33 @@ mod tests {
             bench.write(&format!("sys/devices/system/cpu/{cpu}/x"), "");
         }
         bench.write("proc/meminfo", "MemTotal:        2048 kB\nMemFree: 1 kB\n");
+        assert_eq!(online_memory(&bench.root).unwrap(), 2048 * 1024);
         let machine = bench.read().unwrap();
         assert_eq!((machine.online_cpus, machine.online_memory_bytes), (2, 2048 * 1024));
         bench.remove("proc/meminfo");
         assert_eq!(bench.read().unwrap_err().page.code, "TN05023");
+    }
+
+    #[test]
+    fn memory_is_counted_by_blocks_only_where_the_size_decides() {
+        let bench = Bench::new(&profile());
+        bench.write("proc/meminfo", "MemTotal: 15728640 kB\n");
+        let soci = Config { fast_image_pull: true, ..Config::default() };
+        for (config, gib) in [(Config::default(), 15), (soci, 16)] {
+            let wants = Wants::of(&config);
+            let facts = facts(&bench.root, Instance::default(), wants, &Environment::default());
+            assert_eq!(facts.unwrap().machine.online_memory_bytes, gib << 30);
+        }
+        bench.remove("proc/meminfo");
+        assert_eq!(bench.read().unwrap().online_memory_bytes, 16 << 30, "blocks stand in");
+    }
+
+    #[test]
+    fn what_a_kubelet_left_is_named() {
+        let bench = Bench::new(&profile());
+        assert_eq!(kubelet_identity(&bench.root), Vec::<String>::new());
+        bench.write("var/lib/kubelet/pki/kubelet.crt", "");
+        assert_eq!(kubelet_identity(&bench.root), ["/var/lib/kubelet/pki"]);
     }
 
     #[test]

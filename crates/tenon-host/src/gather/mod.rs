@@ -39,13 +39,15 @@ pub struct Wants {
     pub metadata: Needs,
     pub disks: bool,
     pub links: bool,
+    /// The exact size of online memory, at three system calls per block of it.
+    pub memory_blocks: bool,
 }
 
 impl Wants {
     /// Everything, as `tenon facts` prints it.
     pub fn everything() -> Self {
         let metadata = Needs { ipv6: true, vpc_cidrs: true, services_domain: false };
-        Wants { metadata, disks: true, links: true }
+        Wants { metadata, disks: true, links: true, memory_blocks: true }
     }
 
     /// What the plan for this config looks at.
@@ -53,7 +55,12 @@ impl Wants {
         let ipv6 = config.cluster.cidr.is_some_and(|cidr| cidr.addr().is_ipv6());
         let proxy = config.instance.proxy.is_some();
         let metadata = Needs { ipv6, vpc_cidrs: proxy, services_domain: false };
-        Wants { metadata, disks: config.instance.local_storage.strategy.is_some(), links: false }
+        Wants {
+            metadata,
+            disks: config.instance.local_storage.strategy.is_some(),
+            links: false,
+            memory_blocks: config.fast_image_pull,
+        }
     }
 }
 
@@ -66,6 +73,9 @@ pub fn facts(
     environment: &Environment,
 ) -> Result<Facts, Problem> {
     let mut machine = machine::read(root, environment)?;
+    if wants.memory_blocks {
+        machine.online_memory_bytes = machine::online_memory(root)?;
+    }
     if wants.links {
         machine.links = machine::links(root)?;
     }

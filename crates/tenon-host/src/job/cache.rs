@@ -2,8 +2,8 @@
 //! left out.
 
 use tenon_core::config::cache::{self, Cached};
-
 use tenon_core::plan::hash_public;
+use tenon_core::problem::Problem;
 
 use super::{Job, Prepared};
 use crate::apply::{self, Lock};
@@ -12,9 +12,8 @@ use crate::root::Root;
 /// No cache comes near this size.
 const LARGEST: u64 = 8 << 20;
 
-/// Reads the cache at a node path, if one was named and is usable.
-pub(super) fn read(root: &Root, path: Option<&str>) -> Option<Cached> {
-    let path = path?;
+/// Reads the cache at a node path. One that cannot be used is named in the log.
+pub fn read(root: &Root, path: &str) -> Option<Cached> {
     let decoded = match root.read(path, LARGEST) {
         Ok(None) => return None,
         Ok(Some(bytes)) => cache::decode(&format!("file://{path}"), &bytes),
@@ -24,12 +23,26 @@ pub(super) fn read(root: &Root, path: Option<&str>) -> Option<Cached> {
 }
 
 impl Job<'_> {
+    /// Forgets a cache of another machine, as in an image baked from a used node.
+    pub(super) fn drop_foreign_cache(&mut self) -> Result<(), Problem> {
+        let Some(cached) = &self.cached else { return Ok(()) };
+        let (of, uri) = (cached.instance_id.clone(), cached.uri.clone());
+        let here = self.instance_id()?;
+        if of != here {
+            let why = format!("it is of {of}, this instance is {here}");
+            tracing::warn!(path = uri, why, "config cache ignored");
+            self.cached = None;
+        }
+        Ok(())
+    }
+
     /// Saves config and facts for the phases after this one. A cache that cannot be saved costs
     /// time later, so it is a warning.
     pub fn save_cache(&self, lock: &Lock, prepared: &Prepared) {
         let Some(path) = self.order.cache.as_deref() else { return };
-        let hash = hash_public(&prepared.plan);
-        let text = cache::encode(&prepared.loaded.config, &prepared.facts, &hash);
+        let Prepared { loaded, facts, plan, .. } = prepared;
+        let name = &plan.summary.node_name;
+        let text = cache::encode(&loaded.config, facts, name, &hash_public(plan));
         if let Err(problem) = apply::store(self.root, lock, path, 0o600, text.as_bytes()) {
             tracing::warn!(path, why = %problem, "config cache not saved");
         }

@@ -51,12 +51,12 @@ impl Job<'_> {
         facts: &mut Facts,
     ) -> Result<(), Problem> {
         let cluster = &config.cluster;
-        let described = facts.cluster.as_ref().map(|cluster| cluster.endpoint.as_str());
+        let described = facts.cluster.as_ref();
         let endpoint = match cluster.api_server_endpoint.as_str() {
-            "" => described.unwrap_or_default(),
+            "" => described.map_or("", |cluster| cluster.endpoint.as_str()),
             endpoint => endpoint,
         };
-        let pinned = cluster.outpost.as_ref().is_some_and(|outpost| outpost.pin_endpoint);
+        let pinned = cluster.on_outpost(described).is_some_and(|outpost| outpost.pin_endpoint);
         let Some(host) = plan::endpoint_host(endpoint).filter(|_| pinned) else { return Ok(()) };
         match self.timeline.span("resolve", || resolve::addresses(host)) {
             Ok(addresses) => facts.endpoint_addresses = addresses,

@@ -3,7 +3,7 @@
 //! `init`, `plan` and `rehearse` all go this way, so what a plan shows is what a run does.
 //! Nothing here writes; [`crate::apply`] makes the plan true.
 
-mod cache;
+pub mod cache;
 mod discover;
 mod legacy;
 
@@ -13,6 +13,7 @@ use tenon_core::codes;
 use tenon_core::config::cache::Cached;
 use tenon_core::config::{self, AwsApi, Config, Loaded, SourceRead};
 use tenon_core::facts::{DescribedCluster, Facts, Instance};
+use tenon_core::kube_version::Version;
 use tenon_core::plan::{self, Plan};
 use tenon_core::problem::{Finding, Problem};
 
@@ -41,6 +42,10 @@ pub struct Order {
     pub api_attempts: Option<u32>,
     pub file_mode_compat: bool,
     pub daemons: Option<Vec<String>>,
+    /// Remove what a kubelet on another machine left.
+    pub reset_identity: bool,
+    /// Mount `/sys/fs/bpf` where the image does not.
+    pub mount_bpf: bool,
 }
 
 /// Why there is no plan.
@@ -62,6 +67,9 @@ pub struct Job<'a> {
     order: Order,
     imds: Option<Imds>,
     instance: Option<Instance>,
+    /// What the identity document says of this instance; known before the rest when the facts
+    /// are in the cache.
+    identity: Option<Instance>,
     cached: Option<Cached>,
     /// A source that is here already, in place of those of the order.
     given: Option<SourceRead>,
@@ -95,6 +103,7 @@ impl<'a> Job<'a> {
             order,
             imds: None,
             instance: None,
+            identity: None,
             cached: None,
             given: None,
             warnings: Vec::new(),
@@ -104,8 +113,9 @@ impl<'a> Job<'a> {
 
     /// Reads the sources and gives the merged, checked config.
     pub fn config(&mut self) -> Result<Loaded, Refusal> {
-        self.cached = cache::read(self.root, self.order.cache.as_deref());
+        self.cached = self.order.cache.as_deref().and_then(|path| cache::read(self.root, path));
         let Sources { list, findings } = self.sources()?;
+        self.drop_foreign_cache()?;
         let options = config::Options { cached: self.cached.as_ref(), partial: false };
         let mut loaded = self
             .timeline
@@ -128,7 +138,12 @@ impl<'a> Job<'a> {
             return Ok(Sources { list: vec![given], findings: Vec::new() });
         }
         let uris = self.order.sources.clone();
-        let mut user_data = || self.first_round(true);
+        // Named twice, the user data is read twice and asked for once.
+        let mut asked = None;
+        let mut user_data = || match &asked {
+            Some(kept) => Ok(Option::clone(kept)),
+            None => Ok(asked.insert(self.identify(true)?).clone()),
+        };
         let mut inputs =
             sources::Inputs { user_data: &mut user_data, stdin: &mut std::io::stdin().lock() };
         sources::read(&uris, &mut inputs)
@@ -150,14 +165,14 @@ impl<'a> Job<'a> {
         values.into_iter().filter_map(both).flatten().collect()
     }
 
-    /// The instance's identity, asking the metadata service if nobody did yet. None under
-    /// replayed facts, which name it themselves.
+    /// The instance's identity, asking the metadata service if nobody did yet. Replayed
+    /// facts name it themselves.
     pub fn instance_id(&mut self) -> Result<String, Problem> {
         if let Some(facts) = &self.order.facts {
             return Ok(facts.instance.id.clone());
         }
-        self.first_round(false)?;
-        Ok(self.instance.as_ref().map(|instance| instance.id.clone()).unwrap_or_default())
+        self.identify(false)?;
+        Ok(self.identity.as_ref().map(|instance| instance.id.clone()).unwrap_or_default())
     }
 
     /// Gathers the facts that this config needs and builds the whole plan.
@@ -167,16 +182,15 @@ impl<'a> Job<'a> {
         let options = plan::Options {
             file_mode_compat: self.order.file_mode_compat,
             daemons: self.order.daemons.clone(),
+            reset_identity: self.order.reset_identity,
+            mount_bpf: self.order.mount_bpf,
             config_hash: loaded.config_hash(),
         };
-        let mut plan = self
-            .timeline
-            .span("plan", || plan::build(&loaded.config, &facts, &options))
-            .map_err(|mut findings| {
-                let mut all = loaded.findings.clone();
-                all.append(&mut findings);
-                Refusal::Findings { findings: all, lenient: loaded.lenient }
-            })?;
+        let built = self.timeline.span("plan", || plan::build(&loaded.config, &facts, &options));
+        let mut plan = with_version_findings(built, &loaded, &facts).map_err(|findings| {
+            let findings = [&loaded.findings[..], &findings].concat();
+            Refusal::Findings { findings, lenient: loaded.lenient }
+        })?;
         plan.findings.append(&mut self.warnings);
         let config_is_new = self.cached.is_some() && !known;
         Ok(Prepared { loaded, facts, plan, config_is_new })
@@ -187,11 +201,17 @@ impl<'a> Job<'a> {
         if let Some(facts) = &self.order.facts {
             return Ok(facts.clone());
         }
-        if known && let Some(facts) = self.cached_facts()? {
+        let cached = self.cached.as_ref().filter(|_| known);
+        let facts = cached.and_then(|cached| cached.facts.clone());
+        if let Some(mut facts) = facts.filter(|facts| self.still_holds(facts)) {
+            look_back(self.root, &mut facts)?;
             return Ok(facts);
         }
+        // nodeadm asked EC2 for the name and wrote it down.
+        let name = cached.and_then(|cached| cached.private_dns_name.clone());
         self.first_round(false)?;
         let mut instance = self.instance.clone().unwrap_or_default();
+        instance.private_dns_name = name;
         let described = self.describe_cluster(config, &instance)?;
         let wants = wants(config, described.as_ref());
         if let Some(imds) = &mut self.imds {
@@ -204,31 +224,47 @@ impl<'a> Job<'a> {
         let machine = || gather::facts(root, instance, wants, environment);
         let mut facts = self.timeline.span("machine", machine)?;
         facts.cluster = described;
-        facts.last_run = apply::load_record(self.root)?.map(|record| record.last_run());
+        look_back(self.root, &mut facts)?;
         self.pin_endpoint(config, &mut facts)?;
         Ok(facts)
     }
 
-    /// The facts of the cache, if this is still the machine that they were gathered on.
-    fn cached_facts(&mut self) -> Result<Option<Facts>, Problem> {
-        let Some(cached) = &self.cached else { return Ok(None) };
-        let Some(mut facts) = cached.facts.clone() else { return Ok(None) };
-        let written_on = cached.instance_id.clone();
-        let here = self.instance_id()?;
-        if written_on != here {
-            tracing::warn!(cache = %written_on, instance = %here, "cache is from another instance");
-            self.cached = None;
-            return Ok(None);
-        }
-        facts.last_run = apply::load_record(self.root)?.map(|record| record.last_run());
-        Ok(Some(facts))
+    /// True when this is the instance that the facts were gathered on, and it has not got another
+    /// address since: stopping and starting it may change that.
+    fn still_holds(&self, facts: &Facts) -> bool {
+        let seen = |one: &Instance| (one.id.clone(), one.local_ipv4);
+        self.identity.as_ref().is_some_and(|now| seen(now) == seen(&facts.instance))
     }
 
-    /// Asks the metadata service who this instance is, once; with its user data if wanted.
+    /// Asks the metadata service who this instance is, once; with its user data if wanted. The
+    /// facts of a cache make everything else unnecessary, unless they turn out not to hold.
+    fn identify(&mut self, user_data: bool) -> Result<Option<Vec<u8>>, Problem> {
+        if self.identity.is_some() {
+            return Ok(None);
+        }
+        if self.cached.as_ref().is_none_or(|cached| cached.facts.is_none()) {
+            return self.first_round(user_data);
+        }
+        let mut imds = self.service()?;
+        let first = self.timeline.span("metadata", || imds.identity(user_data))?;
+        self.keep(imds, first.instance);
+        Ok(first.user_data)
+    }
+
+    /// Asks what every node needs to know about its instance, once; with its user data if wanted.
     fn first_round(&mut self, user_data: bool) -> Result<Option<Vec<u8>>, Problem> {
         if self.instance.is_some() {
             return Ok(None);
         }
+        let mut imds = self.service()?;
+        let first = self.timeline.span("metadata", || imds.first_round(user_data))?;
+        self.keep(imds, first.instance.clone());
+        self.instance = Some(first.instance);
+        Ok(first.user_data)
+    }
+
+    /// The connection to the metadata service, made when it is first needed.
+    fn service(&mut self) -> Result<Imds, Problem> {
         if self.order.facts.is_some() {
             return Err(Problem::new(
                 &codes::usage::BAD_USAGE,
@@ -237,15 +273,29 @@ impl<'a> Job<'a> {
             .why("--facts replays a machine without asking the metadata service")
             .fix("name the config with --config-source file://PATH"));
         }
+        if let Some(imds) = self.imds.take() {
+            return Ok(imds);
+        }
         let mut options = imds::Options::new(&self.order.environment)?;
         options.patience.whole = self.order.imds_timeout;
-        let mut imds = Imds::new(options);
-        let first = self.timeline.span("metadata", || imds.first_round(user_data))?;
-        self.timeline.note(format!("{} requests, {} retries", imds.requests(), imds.retries()));
-        self.instance = Some(first.instance);
-        self.imds = Some(imds);
-        Ok(first.user_data)
+        Ok(Imds::new(options))
     }
+
+    fn keep(&mut self, imds: Imds, identity: Instance) {
+        self.timeline.note(format!("{} requests, {} retries", imds.requests(), imds.retries()));
+        self.imds = Some(imds);
+        self.identity = Some(identity);
+    }
+}
+
+/// Adds what earlier runs left here, or on the machine that the image was made from.
+pub fn look_back(root: &Root, facts: &mut Facts) -> Result<(), Problem> {
+    facts.last_run = apply::load_record(root)?.map(|record| record.last_run());
+    facts.machine.kubelet_identity = match facts.last_run_here() {
+        Some(_) => Vec::new(),
+        None => gather::machine::kubelet_identity(root),
+    };
+    Ok(())
 }
 
 /// What must be gathered for this config; a described service range decides the family.
@@ -253,4 +303,26 @@ fn wants(config: &Config, described: Option<&DescribedCluster>) -> Wants {
     let mut config = config.clone();
     config.cluster.cidr = config.cluster.cidr.or(described.map(|cluster| cluster.cidr));
     Wants::of(&config)
+}
+
+/// Joins what this version of the kubelet would refuse to the findings of the plan; errors of
+/// either stop. A version that cannot be read is the plan's own error.
+fn with_version_findings(
+    built: Result<Plan, Vec<Finding>>,
+    loaded: &Loaded,
+    facts: &Facts,
+) -> Result<Plan, Vec<Finding>> {
+    let version = Version::parse(&facts.machine.kubelet_version);
+    let refused = version
+        .map(|version| loaded.version_findings((version.major, version.minor)))
+        .unwrap_or_default();
+    let stops = refused.iter().any(|finding| finding.stops(loaded.lenient));
+    match built {
+        Ok(mut plan) if !stops => {
+            plan.findings.splice(0..0, refused);
+            Ok(plan)
+        }
+        Ok(plan) => Err([refused, plan.findings].concat()),
+        Err(findings) => Err([refused, findings].concat()),
+    }
 }

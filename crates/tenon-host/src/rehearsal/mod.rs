@@ -96,6 +96,8 @@ impl Stage {
             api_attempts: None,
             file_mode_compat: self.file_mode_compat,
             daemons: None,
+            reset_identity: false,
+            mount_bpf: false,
         }
     }
 }

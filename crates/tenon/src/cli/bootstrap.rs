@@ -32,6 +32,7 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
     let root = node_args::open_root(global)?;
     let mut order = NodeArgs::default().order(global)?;
     order.api_attempts = legacy.api_attempts;
+    order.mount_bpf = legacy.mount_bpf == Some(true);
     let mut job = Job::new(&root, order);
     if print {
         let document = job.take_legacy(legacy)?;

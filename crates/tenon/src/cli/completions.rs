@@ -9,12 +9,17 @@ use super::Global;
 use crate::output::{self, Outcome};
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tenon completions bash > /usr/share/bash-completion/completions/tenon
+  tenon completions fish > ~/.config/fish/completions/tenon.fish")]
 pub struct Args {
     /// bash, zsh, fish or powershell
     shell: clap_complete::Shell,
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  tenon man /usr/local/share/man/man1")]
 pub struct ManArgs {
     /// Directory that receives one page per command
     directory: PathBuf,

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde_json::{Value, json};
-use tenon_core::config::{self, Dumped, Kind, Loaded, Options, cache, legacy};
+use tenon_core::config::{self, Dumped, Kind, Loaded, Options, legacy};
 use tenon_core::problem::{Finding, Place, Problem};
 use tenon_core::{codes, words, yaml};
+use tenon_host::job::cache;
 
-use super::Global;
 use super::sources::SourceArgs;
+use super::{Global, node_args};
 use crate::output::{self, Failure, Outcome};
 
 #[derive(Debug, clap::Args)]
@@ -56,7 +57,7 @@ struct DumpArgs {
     sources: SourceArgs,
     /// Use this cache when no source holds a config
     #[arg(long, value_name = "PATH")]
-    config_cache: Option<PathBuf>,
+    config_cache: Option<String>,
     /// Write to PATH (mode 0600) instead of standard output
     #[arg(short = 'o', long, value_name = "PATH")]
     config_output: Option<PathBuf>,
@@ -118,17 +119,24 @@ fn check(args: &CheckArgs, global: &Global) -> Outcome {
     match global.json() {
         false => {
             output::tell_findings(&findings, args.lenient);
-            output::answer(&format!("config is valid, {} warning(s)\n", findings.len()))
+            output::answer(&match findings.len() {
+                0 => "config is valid\n".to_owned(),
+                1 => "config is valid, with 1 warning\n".to_owned(),
+                count => format!("config is valid, with {count} warnings\n"),
+            })
         }
         true => {
             let list: Vec<_> = findings.iter().map(|one| one.to_json(args.lenient)).collect();
-            output::answer_json(&json!({"result": "valid", "findings": list}))
+            let schema = "tenon.configCheck/1";
+            output::answer_json(&json!({"schema": schema, "result": "valid", "findings": list}))
         }
     }
 }
 
 fn dump(args: &DumpArgs, global: &Global) -> Outcome {
-    let cached = args.config_cache.as_deref().and_then(read_cache);
+    let root = node_args::open_root(global)?;
+    let path = args.config_cache.as_deref().map(|path| node_args::node_path(path, global));
+    let cached = path.and_then(|path| cache::read(&root, &path));
     let loaded = args.sources.load(global, Options { cached: cached.as_ref(), partial: true })?;
     output::tell_findings(&loaded.findings, true);
     let dumped = match args.kind {
@@ -137,22 +145,17 @@ fn dump(args: &DumpArgs, global: &Global) -> Outcome {
     };
     refuse_loss(&dumped)?;
     let answer = match args.origins {
-        true => json!({"config": dumped.document, "origins": origins(&loaded)}),
+        true => json!({
+            "schema": "tenon.origins/1",
+            "config": dumped.document,
+            "origins": origins(&loaded),
+        }),
         false => dumped.document,
     };
     match &args.config_output {
         Some(path) => write_private(path, &format!("{answer}\n")),
         None => output::answer(&format!("{answer}\n")),
     }
-}
-
-/// The cache, if there is one that can be used; otherwise a warning says why not.
-fn read_cache(path: &Path) -> Option<cache::Cached> {
-    let uri = format!("file://{}", path.display());
-    let bytes = std::fs::read(path).ok()?;
-    cache::decode(&uri, &bytes)
-        .inspect_err(|why| tracing::warn!(path = %path.display(), "config cache ignored: {why}"))
-        .ok()
 }
 
 fn origins(loaded: &Loaded) -> Value {

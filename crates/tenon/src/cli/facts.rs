@@ -5,10 +5,10 @@ use std::time::Duration;
 use tenon_core::codes;
 use tenon_core::facts::Facts;
 use tenon_core::problem::Problem;
-use tenon_host::apply;
 use tenon_host::gather::environment::Environment;
 use tenon_host::gather::imds::{Imds, Options};
 use tenon_host::gather::{self, Wants};
+use tenon_host::job;
 use tenon_host::stop;
 
 use super::{Global, node_args};
@@ -51,6 +51,6 @@ fn gathered(args: &Args, global: &Global) -> Result<Facts, Problem> {
     let wants = Wants::everything();
     imds.second_round(&mut instance, wants.metadata)?;
     let mut facts = gather::facts(&root, instance, wants, &environment)?;
-    facts.last_run = apply::load_record(&root)?.map(|record| record.last_run());
+    job::look_back(&root, &mut facts)?;
     Ok(facts)
 }

@@ -1,7 +1,7 @@
 //! `tenon imds serve`: the simulated metadata service, for testing images and user data.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use tenon_core::codes;
 use tenon_core::problem::Problem;
@@ -10,6 +10,7 @@ use tenon_host::simulator::faults::Faults;
 use tenon_host::simulator::profile::Profile;
 use tenon_host::stop;
 
+use super::node_args;
 use crate::output::{self, Outcome};
 
 #[derive(Debug, clap::Subcommand)]
@@ -59,7 +60,7 @@ pub struct Args {
 
 pub fn run(command: &Command) -> Outcome {
     let Command::Serve(args) = command;
-    let faults = args.faults.as_deref().map(read).transpose()?;
+    let faults = args.faults.as_deref().map(node_args::read_file).transpose()?;
     let faults = faults.map(|text| Faults::parse(&text)).transpose()?.unwrap_or_default();
     stop::listen()
         .map_err(|error| Problem::new(&codes::usage::BUG, "listening for signals").cause(error))?;
@@ -77,13 +78,7 @@ pub fn run(command: &Command) -> Outcome {
 
 fn profile(args: &Args) -> Result<Profile, Problem> {
     let mut profile = Profile::new(&args.instance_type).in_region(&args.region);
-    profile.user_data = args.user_data.as_deref().map(read).transpose()?;
+    profile.user_data = args.user_data.as_deref().map(node_args::read_file).transpose()?;
     profile.allow_version_1 = args.allow_imdsv1;
     Ok(if args.ipv6 { profile.with_ipv6() } else { profile })
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, Problem> {
-    std::fs::read(path).map_err(|error| {
-        Problem::new(&codes::host::FILE_READ, format!("reading {}", path.display())).cause(error)
-    })
 }

@@ -6,14 +6,15 @@ use clap::ValueEnum;
 use serde_json::json;
 use tenon_core::codes;
 use tenon_core::plan::diff::Edited;
+use tenon_core::plan::hash_public;
 use tenon_core::problem::Problem;
 use tenon_host::apply::{self, Lock, Report};
-use tenon_host::job::{Job, Prepared};
+use tenon_host::job::{Job, Order, Prepared};
 use tenon_host::root::Root;
 use tenon_host::stop;
 
 use super::Global;
-use super::node_args::{self, NodeArgs};
+use super::node_args::{self, NodeArgs, PhaseName};
 use crate::output::{self, Format, Outcome};
 
 #[derive(Debug, clap::Args)]
@@ -45,12 +46,6 @@ pub struct Args {
     /// Threads that sync files; 1 makes every run's system calls the same
     #[arg(long, hide = true, value_name = "N", default_value_t = apply::MOST_THREADS)]
     fsync_threads: usize,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum PhaseName {
-    Config,
-    Run,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -95,7 +90,8 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
     let root = node_args::open_root(global)?;
     let choices = args.choices();
     prepare_host(&choices, &root)?;
-    let job = Job::new(&root, args.node.order(global)?);
+    let order = Order { reset_identity: args.reset_identity, ..args.node.order(global)? };
+    let job = Job::new(&root, order);
     make_node(global, job, &root, &choices)
 }
 
@@ -127,6 +123,7 @@ pub fn make_node(global: &Global, mut job: Job<'_>, root: &Root, choices: &Choic
         report.merge(apply::pre_bootstrap(root, &lock, hooks, &instance_id, &options)?);
     }
     let prepared = job.prepare(loaded)?;
+    report.plan_hash = hash_public(&prepared.plan);
     node_args::tell_warnings(&prepared);
     if !choices.skip_config || prepared.config_is_new {
         report.merge(
@@ -150,7 +147,8 @@ fn answer(format: Format, job: &Job<'_>, prepared: &Prepared, report: &Report) -
     output::tell_findings(&report.warnings, true);
     if format == Format::Json {
         let mut json = report.to_json();
-        let findings: Vec<_> = prepared.findings().map(|finding| finding.to_json(true)).collect();
+        let found = prepared.findings().chain(&report.warnings);
+        let findings: Vec<_> = found.map(|finding| finding.to_json(true)).collect();
         json["schema"] = json!("tenon.init/1");
         json["findings"] = json!(findings);
         json["node"] = json!(prepared.plan.summary);
@@ -159,12 +157,12 @@ fn answer(format: Format, job: &Job<'_>, prepared: &Prepared, report: &Report) -
     }
     let summary = &prepared.plan.summary;
     let result = match report.changes.len() {
-        0 => "unchanged".to_owned(),
+        0 => "0 changes".to_owned(),
         1 => "1 change".to_owned(),
         count => format!("{count} changes"),
     };
     output::answer(&format!(
-        "{} ({}, kubelet {}): {result}, {} unchanged, plan {}\n",
+        "{} ({}, kubelet {}): {result}, {} files as planned before, plan {}\n",
         summary.node_name,
         summary.instance_type,
         summary.kubelet_version,

@@ -1,12 +1,14 @@
 //! The command line: one file per command, and the names under which this binary answers.
 
 mod bootstrap;
+mod cloudformation;
 mod completions;
 mod config;
 mod explain;
 mod facts;
 mod imds;
 mod init;
+mod launch_template;
 mod max_pods;
 mod names;
 mod net;
@@ -15,9 +17,20 @@ mod plan;
 mod reference;
 mod rehearse;
 mod schema;
+mod signal;
 mod sources;
 mod status;
 mod undo;
+mod userdata;
+mod userdata_choices;
+mod userdata_convert;
+mod userdata_decode;
+mod userdata_input;
+mod userdata_inspect;
+mod userdata_lint;
+mod userdata_merge;
+mod userdata_read;
+mod userdata_source;
 mod why;
 
 use std::ffi::OsString;
@@ -95,6 +108,21 @@ enum Command {
     Explain(explain::Args),
     /// Say how many pods an instance type may run, and why
     MaxPods(max_pods::Args),
+    /// Write and read user data, what an instance is given at launch
+    #[command(subcommand)]
+    Userdata(userdata::Command),
+    /// Print a CloudFormation template for a node group
+    ///
+    /// Example: tenon cloudformation -f cluster.yaml --group workers
+    Cloudformation(Box<cloudformation::Args>),
+    /// Print the LaunchTemplateData of a node group
+    ///
+    /// Example: tenon launch-template -f cluster.yaml --cluster-json c.json
+    LaunchTemplate(Box<launch_template::Args>),
+    /// Tell the CloudFormation stack how this node's bootstrap ended
+    ///
+    /// Example: tenon signal --stack my-nodes --exit-code 0
+    Signal(signal::Args),
     /// Print the JSON Schema of an answer
     Schema(schema::Args),
     /// Print a completion script for a shell
@@ -121,6 +149,10 @@ impl Command {
             Command::Config(args) => config::run(&args, global),
             Command::Explain(args) => explain::run(&args, global),
             Command::MaxPods(args) => max_pods::run(&args, global),
+            Command::Userdata(command) => userdata::run(&command, global),
+            Command::Cloudformation(args) => cloudformation::run(&args),
+            Command::LaunchTemplate(args) => launch_template::run(&args, global),
+            Command::Signal(args) => signal::run(&args, global),
             Command::Schema(args) => schema::run(&args),
             Command::Completions(args) => completions::run(&args),
             Command::Status(args) => status::run(&args, global),

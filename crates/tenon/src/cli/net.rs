@@ -69,7 +69,7 @@ fn link(args: &UdevArgs, global: &Global) -> Outcome {
     let lock = Lock::take(&root, LOCK_WAIT)?;
     match args.action {
         Action::Add => {
-            udev::add(&root, &lock, &mut imds()?, &args.interface)?;
+            udev::add(&root, &lock, &mut Imds::new(options()?), &args.interface)?;
         }
         Action::Remove => udev::remove(&root, &lock, &args.interface)?,
     }
@@ -78,7 +78,9 @@ fn link(args: &UdevArgs, global: &Global) -> Outcome {
 
 fn ready(args: &WaitArgs, global: &Global) -> Outcome {
     let root = node_args::open_root(global)?;
-    let identity = net::identify(&mut imds()?)?;
+    let mut options = options()?;
+    options.patience.whole = args.timeout;
+    let identity = net::identify(&mut Imds::new(options))?;
     let links = wait::wait(&root, &identity, args.timeout)?;
     if global.output == Format::Json {
         let row = |link: &wait::Link| json!({"name": link.name, "state": link.state, "waitedFor": link.wanted.is_some()});
@@ -92,8 +94,8 @@ fn ready(args: &WaitArgs, global: &Global) -> Outcome {
     Ok(())
 }
 
-fn imds() -> Result<Imds, Problem> {
-    Ok(Imds::new(Options::new(&Environment::of_process())?))
+fn options() -> Result<Options, Problem> {
+    Options::new(&Environment::of_process())
 }
 
 fn interface(text: &str) -> Result<String, String> {

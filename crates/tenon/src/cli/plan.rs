@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 use tenon_core::plan::Plan;
-use tenon_core::plan::diff::{Changes, FileChange, Kind};
+use tenon_core::plan::diff::{Changes, FileChange, Kind, Unplanned};
 use tenon_core::plan::hash_public;
 use tenon_core::plan::step::{Action, Phase};
 use tenon_host::apply;
 use tenon_host::job::{Job, Prepared};
 
 use super::Global;
-use super::node_args::{self, NodeArgs};
+use super::node_args::{self, NodeArgs, PhaseName};
 use crate::output::{self, Failure, Outcome};
 
 #[derive(Debug, clap::Args)]
@@ -20,6 +20,9 @@ use crate::output::{self, Failure, Outcome};
 pub struct Args {
     #[command(flatten)]
     node: NodeArgs,
+    /// Leave a phase out, as `init` would
+    #[arg(short, long, value_enum, value_name = "PHASE")]
+    skip: Vec<PhaseName>,
     /// Show the lines that change
     #[arg(long)]
     diff: bool,
@@ -31,13 +34,28 @@ pub struct Args {
     show_secrets: bool,
 }
 
+impl Args {
+    fn phases(&self) -> Vec<Phase> {
+        let both = [(PhaseName::Config, Phase::Config), (PhaseName::Run, Phase::Run)];
+        both.iter().filter(|(name, _)| !self.skip.contains(name)).map(|(_, phase)| *phase).collect()
+    }
+
+    /// What is no longer wanted is removed by the config phase alone.
+    fn unplanned(&self) -> Unplanned {
+        match self.skip.contains(&PhaseName::Config) {
+            true => Unplanned::Keep,
+            false => self.node.unplanned(),
+        }
+    }
+}
+
 pub fn run(args: &Args, global: &Global) -> Outcome {
     let root = node_args::open_root(global)?;
     let mut job = Job::new(&root, args.node.order(global)?);
     let loaded = job.config()?;
     let prepared = job.prepare(loaded)?;
-    let options = apply::Options { unplanned: args.node.unplanned(), ..apply::Options::default() };
-    let changes = apply::preview(&root, &prepared.plan, &options)?
+    let options = apply::Options { unplanned: args.unplanned(), ..apply::Options::default() };
+    let changes = apply::preview(&root, &prepared.plan, &args.phases(), &options)?
         .map_err(|findings| Failure::Findings { findings, lenient: true })?;
     match global.json() {
         true => output::answer_json(&to_json(args, &prepared, &changes))?,
@@ -92,7 +110,7 @@ fn text(args: &Args, plan: &Plan, changes: &Changes) -> String {
             text.push_str(&format!("  > {}: {why}\n", unit.unit));
         }
     }
-    text.push_str(&later_steps(plan));
+    text.push_str(&later_steps(plan, &args.phases()));
     text.push_str(&counts_line(changes));
     text
 }
@@ -112,20 +130,16 @@ pub fn file_line(file: &FileChange, width: usize) -> String {
 }
 
 /// Disks, programs and hooks: what they do to the machine is known only there.
-fn later_steps(plan: &Plan) -> String {
+fn later_steps(plan: &Plan, phases: &[Phase]) -> String {
     let mut text = String::new();
-    for step in plan.steps.iter().filter(|step| step.phase == Phase::Run) {
+    for step in plan.steps.iter().filter(|step| phases.contains(&step.phase)) {
         let line = match &step.action {
             Action::Program(program) => program.argv.join(" "),
             Action::Bind(bind) => format!("bind {} from {}", bind.at, bind.source),
+            Action::Hook { hook, .. } => format!("hook {}", hook.name),
             _ => continue,
         };
         text.push_str(&format!("  ? {line}   {}\n", step.because));
-    }
-    for step in &plan.steps {
-        if let Action::Hook { hook, .. } = &step.action {
-            text.push_str(&format!("  ? hook {}   {}\n", hook.name, step.because));
-        }
     }
     text
 }

@@ -1,5 +1,6 @@
 //! `tenon rehearse`: the whole job in a sandbox.
 
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use tenon_host::rehearsal::{Act, SAMPLE, Stage};
 use tenon_host::simulator::faults::Faults;
 use tenon_host::simulator::machine::MachineProfile;
 use tenon_host::simulator::profile::Profile;
+use tenon_host::stop;
 
 use super::{Global, node_args, plan};
 use crate::output::{self, Failure, Format, Outcome};
@@ -52,6 +54,13 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, global: &Global) -> Outcome {
+    if global.facts.is_some() {
+        let what = "a rehearsal gathers its own facts";
+        let fix = "leave --facts out, or use `tenon plan --facts FILE`";
+        return Err(Problem::new(&codes::usage::BAD_USAGE, what).fix(fix).into());
+    }
+    stop::listen()
+        .map_err(|error| Problem::new(&codes::usage::BUG, "listening for signals").cause(error))?;
     let sandbox = Sandbox::open(args, global)?;
     let stage = stage(args, &sandbox.path)?;
     let outcome = match args.faults {
@@ -77,7 +86,12 @@ impl Sandbox {
             true => global.root.clone(),
             false => std::env::temp_dir().join(format!("tenon-rehearsal-{}", std::process::id())),
         };
-        std::fs::create_dir_all(&path).map_err(|error| {
+        let made = match given {
+            true => std::fs::create_dir_all(&path),
+            // In a directory that others write to: ours alone, or an error.
+            false => std::fs::DirBuilder::new().mode(0o700).create(&path),
+        };
+        made.map_err(|error| {
             Problem::new(&codes::host::FILE_WRITE, format!("creating {}", path.display()))
                 .cause(error)
         })?;
@@ -97,10 +111,7 @@ impl Drop for Sandbox {
 fn stage(args: &Args, directory: &Path) -> Result<Stage, Failure> {
     let user_data = match &args.config {
         None => SAMPLE.as_bytes().to_vec(),
-        Some(path) => std::fs::read(path).map_err(|error| {
-            Problem::new(&codes::host::FILE_READ, format!("reading {}", path.display()))
-                .cause(error)
-        })?,
+        Some(path) => node_args::read_file(path)?,
     };
     let mut profile =
         Profile::new(&args.instance_type).in_region(&args.region).with_user_data(user_data);
@@ -146,6 +157,7 @@ fn perform(stage: &Stage, format: Format) -> Outcome {
         output::answer_json(&to_json(&first, &second))?;
     } else {
         node_args::tell_warnings(&first.prepared);
+        output::tell_findings(&first.report.warnings, true);
         output::answer(&text(&first, &second))?;
     }
     match second.report.changed() {

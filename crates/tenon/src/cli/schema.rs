@@ -6,6 +6,8 @@ use tenon_core::max_pods;
 use crate::output::{self, Outcome};
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  tenon schema max-pods > max-pods.schema.json")]
 pub struct Args {
     /// Whose answer
     answer: Answer,

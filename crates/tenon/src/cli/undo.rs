@@ -7,10 +7,9 @@ use serde_json::json;
 use tenon_core::codes;
 use tenon_core::problem::Problem;
 use tenon_host::apply::{self, Lock, Options, Undo};
-use tenon_host::root::Root;
 use tenon_host::stop;
 
-use super::Global;
+use super::{Global, node_args};
 use crate::output::{self, Outcome};
 
 #[derive(Debug, clap::Args)]
@@ -22,18 +21,15 @@ pub struct Args {
     #[arg(short, long)]
     yes: bool,
     /// Wait this long for another run to end
-    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
-    wait_lock: u64,
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = node_args::duration)]
+    wait_lock: Duration,
 }
 
 pub fn run(args: &Args, global: &Global) -> Outcome {
-    let root = Root::open(&global.root).map_err(|error| {
-        let what = format!("opening {}", global.root.display());
-        Problem::new(&codes::host::FILE_READ, what).cause(error)
-    })?;
+    let root = node_args::open_root(global)?;
     stop::listen()
         .map_err(|error| Problem::new(&codes::usage::BUG, "listening for signals").cause(error))?;
-    let lock = Lock::take(&root, Duration::from_secs(args.wait_lock))?;
+    let lock = Lock::take(&root, args.wait_lock)?;
     let undo = apply::plan_undo(&root)?;
     if !global.json() {
         output::tell(&describe(&undo));

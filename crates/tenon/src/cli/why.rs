@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use tenon_core::codes;
+use tenon_core::config::reference;
 use tenon_core::plan::step::Reason;
 use tenon_core::problem::Problem;
 use tenon_host::job::{Job, Prepared};
@@ -33,7 +34,7 @@ pub fn run(subject: &str, node: &NodeArgs, global: &Global) -> Outcome {
     let mut job = Job::new(&root, node.order(global)?);
     let loaded = job.config()?;
     let prepared = job.prepare(loaded)?;
-    let chains = chains(subject, &prepared);
+    let chains = chains(&whole_path(subject), &prepared);
     if chains.is_empty() {
         let problem = Problem::new(&codes::usage::BAD_USAGE, "nothing is known about this value");
         let known: Vec<_> = prepared.plan.reasons.keys().map(String::as_str).collect();
@@ -49,6 +50,15 @@ pub fn run(subject: &str, node: &NodeArgs, global: &Global) -> Outcome {
             output::answer_json(&json!({"schema": "tenon.why/1", "chains": list}))
         }
         false => output::answer(&chains.iter().map(text).collect::<String>()),
+    }
+}
+
+/// The subject as documents name it: `spec.` may be left out, as without `--why`.
+fn whole_path(subject: &str) -> String {
+    let below_spec = format!("spec.{subject}");
+    match reference::explain(subject) {
+        Ok(field) if below_spec.starts_with(&field.path) => below_spec,
+        _ => subject.to_owned(),
     }
 }
 
@@ -107,6 +117,19 @@ fn written(subject: &str, prepared: &Prepared) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_lead_may_be_left_out() {
+        for (subject, path) in [
+            ("kubelet.flags", "spec.kubelet.flags"),
+            ("kubelet.flags[1]", "spec.kubelet.flags[1]"),
+            ("spec.kubelet.flags", "spec.kubelet.flags"),
+            ("metadata", "metadata"),
+            ("nodeName", "nodeName"),
+        ] {
+            assert_eq!(whole_path(subject), path, "{subject}");
+        }
+    }
 
     #[test]
     fn a_field_finds_its_chain() {

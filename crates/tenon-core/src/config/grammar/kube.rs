@@ -83,7 +83,7 @@ pub fn check_label_key(text: &str) -> Check {
 }
 
 /// Whether the NodeRestriction plugin lets a kubelet set the label on its node.
-fn kubelet_may_set(key: &str) -> bool {
+pub fn kubelet_may_set(key: &str) -> bool {
     let prefix = key.split_once('/').map_or("", |(prefix, _)| prefix);
     let within = |family: &str| prefix == family || prefix.ends_with(&format!(".{family}"));
     let reserved = within("kubernetes.io") || within("k8s.io");

@@ -9,7 +9,7 @@ mod net;
 mod system;
 
 pub use ca::{certificates, decode as decode_ca};
-pub use kube::{duration, label_key, label_value};
+pub use kube::{duration, kubelet_may_set, label_key, label_value};
 pub use net::{cidr, endpoint};
 pub use system::normal_path;
 

@@ -79,14 +79,29 @@ fn row_108_a_second_document_is_never_dropped_silently() {
 }
 
 #[test]
+fn a_part_of_another_type_stops_the_strict_kind_only() {
+    for (kind, refused) in [(Kind::Eks, false), (Kind::Tenon, true)] {
+        let part = |media: &str| format!("--B\nContent-Type: {media}\n\n{}\n", complete(kind));
+        let ours = part(&format!("application/{}", kind.group()));
+        let text = format!(
+            "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=B\n\n{}{}--B--\n",
+            ours.replace("YQ==", "''"),
+            part("text/yaml"),
+        );
+        let outcome = load(&[file("f", &text)], PARTIAL);
+        assert_eq!(outcome.is_err(), refused, "{kind:?}: {outcome:?}");
+    }
+}
+
+#[test]
 fn kinds_must_be_known() {
     for (head, what, fix) in [
-        ("kind: NodeConfig", "`apiVersion` is not set", "apiVersion"),
-        ("apiVersion: node.eks.aws/v1alpha1", "`kind` is not set", "kind"),
+        ("kind: NodeConfig", "apiVersion (not set) with kind `NodeConfig`", "apiVersion"),
+        ("apiVersion: node.eks.aws/v1alpha1", "kind (not set)", "kind"),
         (
             "apiVersion: node.eks.aws/v1alpha2\nkind: NodeConfig",
             "node.eks.aws/v1alpha2",
-            "did you mean `node.eks.aws/v1alpha1`",
+            "did you mean apiVersion `node.eks.aws/v1alpha1`",
         ),
         (
             "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfigList",

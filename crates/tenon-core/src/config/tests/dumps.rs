@@ -163,14 +163,13 @@ fn facts() -> Facts {
 fn the_cache_holds_config_and_facts() {
     for (kind, spec) in [(Kind::Eks, EVERYTHING_EKS), (Kind::Tenon, EVERYTHING_TENON)] {
         let config = config_of(&whole(kind, spec));
-        let text = cache::encode(&config, &facts(), "sha256:00");
+        let text = cache::encode(&config, &facts(), "n", "sha256:00");
         assert_eq!(text.lines().count(), 1);
         let cached = cache::decode("cache", text.as_bytes()).unwrap();
         assert!(cached.holds(&config));
         assert!(!cached.holds(&Config::default()));
         assert_eq!(cached.instance_id, "i-0abc12345678def90");
         assert_eq!(cached.facts, Some(facts()));
-        assert_eq!(cached.status.kubelet_version, "1.34.1");
         let options = Options { cached: Some(&cached), partial: true };
         let loaded = load(&[user_data("")], options).unwrap();
         assert!(loaded.from_cache && loaded.config == config);
@@ -183,16 +182,29 @@ fn order_and_comments_do_not_make_a_config_differ() {
     let one = document(Kind::Eks, "cluster: {name: a, cidr: 10.0.0.0/16}");
     let two = document(Kind::Eks, "# why\ncluster:\n  cidr: \"10.0.0.0/16\"\n  name: a\n");
     let load = |text: &String| load_partial(std::slice::from_ref(text)).unwrap().config;
-    let cached = cache::decode("c", cache::encode(&load(&one), &facts(), "").as_bytes()).unwrap();
+    let cached =
+        cache::decode("c", cache::encode(&load(&one), &facts(), "n", "").as_bytes()).unwrap();
     assert!(cached.holds(&load(&two)));
+}
+
+#[test]
+fn a_config_of_both_kinds_equals_its_cache() {
+    let old = "cluster: {name: a, apiServerEndpoint: 'http://a', certificateAuthority: YQ==}\nkubelet: {maxPodsExpression: max_pods - 1}";
+    let documents = [document(Kind::Eks, old), document(Kind::Tenon, "node: {labels: {a: b}}")];
+    let config = load_partial(&documents).unwrap().config;
+    let cached = cache::decode("c", cache::encode(&config, &facts(), "n", "").as_bytes()).unwrap();
+    assert!(cached.holds(&config));
+    let other = Config { fast_image_pull: true, ..config };
+    assert!(!cached.holds(&other));
 }
 
 #[test]
 fn the_peers_cache_is_honoured() {
     let text = r#"{"metadata":{"name":"n"},"spec":{"cluster":{"name":"a","cidr":"10.0.0.0/16"}},
-        "status":{"instance":{"id":"i-1","region":"eu-west-1","type":"m5.large"},"default":{"sandboxImage":"p"}}}"#;
+        "status":{"instance":{"id":"i-1","region":"eu-west-1","type":"m5.large","privateDnsName":"ip-10-0-0-1.ec2.internal"},"default":{"sandboxImage":"p"}}}"#;
     let cached = cache::decode("cache", text.as_bytes()).unwrap();
-    assert_eq!((cached.instance_id.as_str(), cached.status.region.as_str()), ("i-1", "eu-west-1"));
+    assert_eq!(cached.instance_id, "i-1");
+    assert_eq!(cached.private_dns_name.as_deref(), Some("ip-10-0-0-1.ec2.internal"));
     assert_eq!(cached.facts, None);
     let loaded = load(&[], Options { cached: Some(&cached), partial: true }).unwrap();
     assert_eq!(loaded.config.cluster.name, "a");
@@ -203,10 +215,9 @@ fn the_peers_cache_is_honoured() {
 fn empty_values_of_the_peers_cache_mean_nothing() {
     let text = r#"{"metadata":{"creationTimestamp":null},"spec":{"cluster":{"name":"a","enableOutpost":null,"certificateAuthority":null,"id":""},
         "containerd":{"config":"","baseRuntimeSpec":null},"kubelet":{"config":null,"flags":null},"featureGates":null,
-        "instance":{"localStorage":{"strategy":"","mountPath":"","disabledMounts":null},"environment":null}}}"#;
+        "instance":{"localStorage":{"strategy":"","mountPath":"","disabledMounts":null},"environment":null}},"status":{"instance":{"id":"i-1"}}}"#;
     let cached = cache::decode("cache", text.as_bytes()).unwrap();
-    let mut config = load_partial(&[document(Kind::Eks, "cluster: {name: a}")]).unwrap().config;
-    config.metadata.insert("creationTimestamp".into(), Value::Null);
+    let config = load_partial(&[document(Kind::Eks, "cluster: {name: a}")]).unwrap().config;
     assert!(cached.holds(&config));
 }
 
@@ -218,6 +229,7 @@ fn an_unusable_cache_says_why() {
         (r#"{"tenon":{"schema":1}}"#, "no config"),
         (r#"{"tenon":{"schema":1,"config":{},"facts":{"x":1}}}"#, "facts"),
         ("{}", "no spec"),
+        (r#"{"spec":{},"status":{}}"#, "on which instance"),
     ] {
         assert!(cache::decode("c", text.as_bytes()).unwrap_err().contains(why), "{text}");
     }

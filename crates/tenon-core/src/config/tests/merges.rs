@@ -88,7 +88,9 @@ fn enable_outpost() {
     check(&[
         (&[(E, on), (E, off)], path, json!(true)),
         (&[(E, on), (E, "cluster: {enableOutpost: null}")], path, json!(true)),
-        (&[(E, on), (T, off)], path, json!(null)),
+        (&[(E, on), (T, off)], path, json!(false)),
+        (&[(E, on), (T, "cluster: {enableOutpost: null}")], path, json!(null)),
+        (&[(E, off)], path, json!(false)),
         (&[(E, off), (E, on)], path, json!(true)),
     ]);
     let loaded = load_partial(&[document(E, on), document(E, off)]).unwrap();
@@ -358,4 +360,25 @@ fn lists_of_objects_merge_by_identity() {
             json!([{"name": "a", "script": "true"}, {"name": "b", "argv": ["/bin/b"]}]),
         ),
     ]);
+}
+
+#[test]
+fn a_later_document_can_unset_values() {
+    let first = "instance: {network: {nameservers: [10.0.0.2]}}
+node: {labels: {a: b}}
+featureGates: {FastImagePull: true}";
+    let cases = [
+        ("instance: {network: {nameservers: []}}", "/spec/instance/network/nameservers"),
+        ("node: {labels: {a: null}}", "/spec/node/labels/a"),
+    ];
+    for (second, path) in cases {
+        assert_ne!(merged(&[(T, first)]).pointer(path), None, "{path}");
+        let left = merged(&[(T, first), (T, second)]).pointer(path).cloned().unwrap_or_default();
+        let is_gone = left.is_null() || left == json!([]);
+        assert!(is_gone, "{path}: {left}");
+    }
+    let gate = "/spec/featureGates/FastImagePull";
+    let off = merged(&[(T, first), (T, "featureGates: {FastImagePull: false}")]);
+    assert_eq!(merged(&[(T, first)]).pointer(gate), Some(&json!(true)));
+    assert_ne!(off.pointer(gate), Some(&json!(true)));
 }

@@ -28,6 +28,7 @@ pub(super) fn compare_step(scene: &Scene<'_>, step: &Step, changes: &mut Changes
         Action::Remove(removal) => remove(scene, removal, &step.because, changes),
         Action::Link { path, target } => link(scene, path, target, &step.because, changes),
         Action::Reload { .. }
+        | Action::Discard { .. }
         | Action::Unit(_)
         | Action::Program(_)
         | Action::Bind(_)
@@ -61,14 +62,8 @@ fn compare_file(scene: &Scene<'_>, file: &FileBody, because: &str, changes: &mut
         Observed::File(held) if !held.is_link() => Some(held),
         other => return refuse(&file.path, other, changes),
     };
-    if let Some(held) = held {
-        if file.keep_existing {
-            changes.unchanged += 1;
-            return;
-        }
-        if !judge_content(scene, file, held, changes) {
-            return;
-        }
+    if held.is_some_and(|held| !judge_content(scene, file, held, changes)) {
+        return;
     }
     changes.marks.insert(file.path.clone(), Some(mark(&file.body, file.mode)));
     let right = |held: &Held| {

@@ -207,7 +207,7 @@ pub fn paths<'s>(steps: impl IntoIterator<Item = &'s Step>, record: Option<&Reco
             Action::Unit(unit) => add_inputs(&mut paths, &unit.inputs),
             Action::Reload { inputs } => add_inputs(&mut paths, inputs),
             Action::Program(program) => paths.files.extend(program.stdout_to.clone()),
-            Action::Bind(_) | Action::Hook { .. } => {}
+            Action::Discard { .. } | Action::Bind(_) | Action::Hook { .. } => {}
         }
     }
     paths

@@ -1,7 +1,7 @@
 //! The other files: kubeconfig, environment, proxy, stale ones.
 
 use super::*;
-use crate::config::{Authenticator, Outpost, Proxy};
+use crate::config::{Authenticator, Proxy};
 use crate::facts::{DescribedCluster, LastRun};
 use crate::secret::Secret;
 
@@ -25,8 +25,9 @@ fn removals(plan: &Plan) -> Vec<(&str, Ownership)> {
         .collect()
 }
 
-fn outpost(authenticator: Authenticator) -> Option<Outpost> {
-    Some(Outpost { authenticator, pin_endpoint: true })
+fn put_on_outpost(config: &mut Config, authenticator: Authenticator) {
+    config.cluster.enable_outpost = Some(true);
+    config.cluster.outpost.authenticator = authenticator;
 }
 
 #[test]
@@ -101,7 +102,7 @@ fn an_explicit_variable_beats_the_proxy_block() {
 fn outposts_bootstraps_and_pins_the_endpoint() {
     let plan = with(|config, facts| {
         config.cluster.id = "ID-1".into();
-        config.cluster.outpost = outpost(Authenticator::Aws);
+        put_on_outpost(config, Authenticator::Aws);
         facts.endpoint_addresses = vec!["10.0.1.6".parse().unwrap(), "10.0.1.5".parse().unwrap()];
         let old = [("/var/lib/kubelet/kubeconfig".to_owned(), String::new())];
         facts.last_run = Some(LastRun {
@@ -129,7 +130,7 @@ fn outposts_bootstraps_and_pins_the_endpoint() {
 fn fault_105_the_block_is_kept_when_dns_is_down() {
     let plan = with(|config, _| {
         config.cluster.id = "ID-1".into();
-        config.cluster.outpost = outpost(Authenticator::Aws);
+        put_on_outpost(config, Authenticator::Aws);
     });
     assert_eq!(slugs(&plan), ["endpoint-not-pinned"]);
     assert!(!plan.steps.iter().any(|step| matches!(step.action, Action::Block(_))));
@@ -139,7 +140,7 @@ fn fault_105_the_block_is_kept_when_dns_is_down() {
 fn the_token_program_follows_the_authenticator() {
     let plan = with(|config, facts| {
         config.cluster.id = "ID-1".into();
-        config.cluster.outpost = outpost(Authenticator::AwsIamAuthenticator);
+        put_on_outpost(config, Authenticator::AwsIamAuthenticator);
         facts.endpoint_addresses = vec!["10.0.1.6".parse().unwrap()];
     });
     let kubeconfig = text(&plan, "/var/lib/kubelet/bootstrap-kubeconfig");
@@ -240,8 +241,27 @@ fn compat_restores_the_old_modes() {
 }
 
 #[test]
+fn an_unset_switch_follows_the_described_cluster() {
+    let mut config = fixture::config();
+    let mut facts = fixture::facts();
+    facts.endpoint_addresses = vec!["10.0.1.6".parse().unwrap()];
+    facts.cluster = Some(DescribedCluster {
+        endpoint: "https://described.example".into(),
+        certificate_authority: "Y2VydA==".into(),
+        cidr: "172.20.0.0/16".parse().unwrap(),
+        outpost_id: Some("ID-2".into()),
+    });
+    for (switch, local) in [(None, true), (Some(true), true), (Some(false), false)] {
+        config.cluster.enable_outpost = switch;
+        let plan = built(&config, &facts);
+        let bootstrap = file(&plan, "/var/lib/kubelet/bootstrap-kubeconfig");
+        assert_eq!(bootstrap.is_some(), local, "{switch:?}");
+    }
+}
+
+#[test]
 fn outposts_without_an_id_is_refused() {
     let mut config = fixture::config();
-    config.cluster.outpost = outpost(Authenticator::Aws);
+    put_on_outpost(&mut config, Authenticator::Aws);
     assert_eq!(refused(&config, &fixture::facts()), ["cluster-incomplete"]);
 }

@@ -62,3 +62,33 @@ fn a_plain_node_has_its_files() {
     assert_eq!(plan.findings, []);
     assert!(text(&plan, super::kubelet::CONFIG_PATH).ends_with("v1beta1\"\n}\n"));
 }
+
+#[test]
+fn fault_80_what_stays_visible_is_what_a_node_should_not_run_with() {
+    let (config, mut facts) = (fixture::config(), fixture::facts());
+    assert_eq!(built(&config, &facts).lasting_warnings(), []);
+    facts.instance.instance_type = "zz9.large".into();
+    facts.instance.limits = None;
+    facts.machine.kubelet_version = "v1.99.0".into();
+    let plan = built(&config, &facts);
+    assert_eq!(slugs(&plan), ["untested-version", "unknown-instance-type"]);
+    let lasting = plan.lasting_warnings();
+    assert_eq!(lasting.len(), 1, "an untested version is told once");
+    assert!(lasting[0].what.contains("zz9.large") && !lasting[0].fix.is_empty());
+}
+
+#[test]
+fn a_migrated_config_must_be_loadable() {
+    let table = "plugins.'io.containerd.cri.v1.runtime'.containerd";
+    let config = |name: &str| {
+        format!(
+            "version = 3\n[{table}]\ndefault_runtime_name = '{name}'\n[{table}.runtimes.runc]\n"
+        )
+    };
+    let check = |bytes: &[u8]| Output::ContainerdConfig.check(bytes);
+    assert!(check(config("runc").as_bytes()).is_ok());
+    for bad in [config("kata").as_bytes(), b"", b"version = ", b"\xff"] {
+        assert_eq!(check(bad).unwrap_err().page.slug, "migration-unusable");
+    }
+    assert!(Output::Anything.check(b"\xff").is_ok());
+}

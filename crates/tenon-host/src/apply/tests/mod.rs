@@ -147,6 +147,9 @@ fn row_42_the_same_config_again_changes_nothing() {
     };
     let before = times(dir.path());
     let report = run(dir.path(), &node_plan("1")).unwrap();
+    let mut merged = Report::default();
+    merged.merge(report.clone());
+    assert!(merged.plan_hash.starts_with("sha256:"), "two phases have one plan");
     assert!(!report.changed());
     assert_eq!(report.unchanged, 11);
     assert_eq!(times(dir.path()), before);

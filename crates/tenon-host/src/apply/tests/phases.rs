@@ -1,7 +1,7 @@
 //! Whole phases against a manager that only remembers what it was told.
 
 use tenon_core::config::{Hook, HookRun, HookWork, OnFailure};
-use tenon_core::plan::step::{HookStage, Program, Ready, Unit, UnitVerb};
+use tenon_core::plan::step::{HookStage, Output, Program, Ready, Unit, UnitVerb};
 
 use super::*;
 use crate::systemd::fake::{Fake, FakeUnit, active};
@@ -45,7 +45,7 @@ fn plan(version: &str) -> Plan {
 fn both(dir: &Path, plan: &Plan) -> Result<Report, Problem> {
     let root = Root::open(dir).unwrap();
     let lock = Lock::take(&root, PATIENCE)?;
-    let options = Options::default();
+    let options = Options { run_in_tree: true, ..Options::default() };
     let mut report = config_phase(&root, &lock, plan, &options)?;
     report.merge(run_phase(&root, &lock, plan, &options)?);
     Ok(report)
@@ -65,6 +65,9 @@ fn node() -> (TempDir, Fake) {
 #[test]
 fn a_node_comes_up_once_and_stays_up() {
     let (dir, fake) = node();
+    let cloud_init = dir.path().join("run/cloud-init");
+    fs::create_dir(&cloud_init).unwrap();
+    fs::write(cloud_init.join("result.json"), "{}").unwrap();
     let report = both(dir.path(), &plan("1")).unwrap();
     let started = [
         "Reload",
@@ -81,6 +84,9 @@ fn a_node_comes_up_once_and_stays_up() {
     assert!(!report.changed(), "{:?}", report.changes);
     assert_eq!(fake.log(), started);
     assert_same(&tree(dir.path()), &before, "second run");
+    fs::remove_file(cloud_init.join("result.json")).unwrap();
+    let report = both(dir.path(), &plan("1")).unwrap();
+    assert_eq!(report.warnings[0].problem.page.slug, "boot-under-way");
 }
 
 #[test]
@@ -165,12 +171,102 @@ fn programs_and_hooks_leave_their_traces_and_run_once() {
     early.name = "early".into();
     for changed in [true, false] {
         let hooks = std::slice::from_ref(&early);
-        let report = pre_bootstrap(&root, &lock, hooks, "i-1", &Options::default()).unwrap();
+        let options = Options { run_in_tree: true, ..Options::default() };
+        let report = pre_bootstrap(&root, &lock, hooks, "i-1", &options).unwrap();
         assert_eq!(report.changed(), changed);
     }
     drop(lock);
     assert!(both(dir.path(), &plan).is_ok());
     assert_eq!(load_record(&root).unwrap().unwrap().hooks.len(), 2);
+}
+
+fn migration(printed: &str) -> Plan {
+    let input = "/run/tenon/schema-2.toml";
+    let program = Program {
+        argv: vec!["printf".into(), "%s".into(), printed.into()],
+        timeout: Duration::from_secs(10),
+        when_changed: vec![input.into()],
+        stdout_to: Some("/etc/containerd/config.toml".into()),
+        output: Output::ContainerdConfig,
+        ..Program::default()
+    };
+    let program = Step::config(Action::Program(program), "test");
+    plan_of(vec![file(input, 0o600, printed), program])
+}
+
+#[test]
+fn the_config_phase_runs_its_programs_and_judges_what_they_print() {
+    let dir = machine();
+    let config = dir.path().join("etc/containerd/config.toml");
+    let runtime = |name: &str| {
+        let table = "plugins.'io.containerd.cri.v1.runtime'.containerd";
+        format!("[{table}]\ndefault_runtime_name = '{name}'\n[{table}.runtimes.runc]\n")
+    };
+    let good = runtime("runc");
+    assert!(both(dir.path(), &migration(&good)).unwrap().changed());
+    assert_eq!(fs::read_to_string(&config).unwrap(), good);
+    assert!(!both(dir.path(), &migration(&good)).unwrap().changed());
+    for bad in [&runtime("kata"), "version = ", ""] {
+        for again in [false, true] {
+            // Again: the input is in place by now, its translation is still due.
+            let problem = both(dir.path(), &migration(bad)).unwrap_err();
+            assert_eq!((problem.exit(), problem.page.code), (6, "TN06306"), "{bad} {again}");
+            assert_eq!(fs::read_to_string(&config).unwrap(), good, "{bad}");
+        }
+    }
+    fs::write(&config, "edited").unwrap();
+    both(dir.path(), &migration(&good)).unwrap();
+    assert_eq!(fs::read_to_string(&config).unwrap(), good);
+}
+
+#[test]
+fn a_tree_of_another_machine_runs_no_programs_and_no_hooks_here() {
+    let dir = machine();
+    let hook = Hook {
+        name: "mine".into(),
+        work: HookWork::Argv(vec!["touch".into(), dir.path().join("x").display().to_string()]),
+        timeout: Duration::from_secs(10),
+        on_failure: OnFailure::Abort,
+        run: HookRun::OncePerInstance,
+    };
+    let mut plan = migration("x");
+    plan.steps.push(Step::config(Action::Hook { stage: HookStage::PostConfig, hook }, "test"));
+    let report = run(dir.path(), &plan).unwrap();
+    let codes: Vec<_> = report.warnings.iter().map(|it| it.problem.page.code).collect();
+    assert_eq!(codes, ["TN06012"; 2]);
+    assert!(!dir.path().join("x").exists());
+    assert!(!dir.path().join("etc/containerd/config.toml").exists());
+}
+
+#[test]
+fn row_46_the_identity_of_another_machine_is_discarded() {
+    let dir = machine();
+    fs::create_dir_all(dir.path().join("var/lib/kubelet/pki")).unwrap();
+    fs::write(dir.path().join("var/lib/kubelet/pki/kubelet.crt"), "old").unwrap();
+    let path = "/var/lib/kubelet/pki";
+    let plan = plan_of(vec![Step::config(Action::Discard { path: path.into() }, "test")]);
+    let report = run(dir.path(), &plan).unwrap();
+    assert_eq!(report.changes, [Change::new("file", path, "remove")]);
+    assert!(!dir.path().join("var/lib/kubelet/pki").exists());
+    assert!(!run(dir.path(), &plan).unwrap().changed());
+}
+
+#[test]
+fn a_run_after_a_removal_writes_nothing() {
+    let dir = machine();
+    run(dir.path(), &node_plan("1")).unwrap();
+    let mut fewer = node_plan("1");
+    let gone = fewer.steps.remove(6);
+    let path = gone.action.written_path().unwrap().clone();
+    let removal = Removal { path, proof: step::Ownership::Certain };
+    let mut clearing = fewer.clone();
+    clearing.steps.push(Step::config(Action::Remove(removal), "test"));
+    assert!(run(dir.path(), &clearing).unwrap().changed());
+    // The next plan has nothing to clear up; the record must already be its record.
+    let record = dir.path().join("var/lib/tenon/record.json");
+    let before = fs::metadata(&record).unwrap().ino();
+    assert!(!run(dir.path(), &fewer).unwrap().changed());
+    assert_eq!(fs::metadata(&record).unwrap().ino(), before);
 }
 
 #[test]
@@ -210,7 +306,8 @@ fn hooks_between_a_killed_run_and_its_cure_do_not_hide_what_was_saved() {
         on_failure: OnFailure::Abort,
         run: HookRun::OncePerInstance,
     };
-    pre_bootstrap(&root, &lock, &[hook], "i-1", &Options::default()).unwrap();
+    let options = Options { run_in_tree: true, ..Options::default() };
+    pre_bootstrap(&root, &lock, &[hook], "i-1", &options).unwrap();
     drop(lock);
     run(dir.path(), &node_plan("2")).unwrap();
     let lock = Lock::take(&root, PATIENCE).unwrap();

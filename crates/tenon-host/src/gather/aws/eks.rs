@@ -16,19 +16,23 @@ const BOUND: Duration = Duration::from_secs(60);
 
 /// Asks EKS for a cluster.
 pub fn describe_cluster(cloud: &mut Cloud<'_>, name: &str) -> Result<DescribedCluster, Problem> {
+    parse(&answer(cloud, name)?)
+}
+
+/// The whole answer as JSON text, for the desk.
+pub fn answer(cloud: &mut Cloud<'_>, name: &str) -> Result<String, Problem> {
     let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
     if !plain || name.is_empty() {
         return Err(Problem::new(&CLOUD_ANSWER, "the cluster's name cannot be part of an address"));
     }
-    let body = cloud.call(&Call {
+    cloud.call(&Call {
         service: Service::Eks,
         action: "eks:DescribeCluster",
         method: "GET",
         path: format!("/clusters/{name}"),
         body: String::new(),
         bound: BOUND,
-    })?;
-    parse(&body)
+    })
 }
 
 fn parse(body: &str) -> Result<DescribedCluster, Problem> {

@@ -8,6 +8,7 @@ use crate::gather::environment::Environment;
 /// The services that are called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Service {
+    CloudFormation,
     Ec2,
     Eks,
 }
@@ -16,6 +17,7 @@ impl Service {
     /// Name in host names and signatures.
     pub fn name(self) -> &'static str {
         match self {
+            Service::CloudFormation => "cloudformation",
             Service::Ec2 => "ec2",
             Service::Eks => "eks",
         }
@@ -23,6 +25,7 @@ impl Service {
 
     fn variable(self) -> &'static str {
         match self {
+            Service::CloudFormation => "AWS_ENDPOINT_URL_CLOUDFORMATION",
             Service::Ec2 => "AWS_ENDPOINT_URL_EC2",
             Service::Eks => "AWS_ENDPOINT_URL_EKS",
         }

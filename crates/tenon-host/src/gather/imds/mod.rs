@@ -162,6 +162,17 @@ impl Imds {
         self.pace.restart(bound);
     }
 
+    /// Asks for the identity document alone, and for the user data if a source wants it: enough
+    /// where the rest is known from an earlier phase.
+    pub fn identity(&mut self, user_data: bool) -> Result<First, Problem> {
+        let keys = [Key::mandatory(DOCUMENT), Key::optional(USER_DATA)];
+        let keys = if user_data { &keys[..] } else { &keys[..1] };
+        let mut values = self.fetch(keys)?.into_iter();
+        let document = values.next().flatten().ok_or_else(|| absent(DOCUMENT))?;
+        let instance = identity::parse(Raw { path: DOCUMENT, bytes: &document })?;
+        Ok(First { instance, user_data: values.next().flatten() })
+    }
+
     /// Asks what every node needs, and for the user data if a source wants it.
     pub fn first_round(&mut self, user_data: bool) -> Result<First, Problem> {
         let mut keys = vec![
@@ -226,7 +237,6 @@ fn assemble(values: &[Option<Vec<u8>>]) -> Result<Option<Instance>, Problem> {
         let value: Option<&Vec<u8>> = values.get(index).and_then(Option::as_ref);
         value.map(|bytes| Raw { path, bytes })
     };
-    let absent = |path| Problem::new(&pages::METADATA_KEY_MISSING, format!("no value at {path}"));
     let document = raw(0, DOCUMENT).ok_or_else(|| absent(DOCUMENT))?;
     let mut instance = identity::parse(document)?;
     instance.mac = raw(1, MAC).ok_or_else(|| absent(MAC))?.mac()?;
@@ -238,6 +248,10 @@ fn assemble(values: &[Option<Vec<u8>>]) -> Result<Option<Instance>, Problem> {
     };
     instance.local_ipv4 = local.or(instance.local_ipv4);
     Ok(consistent.then_some(instance))
+}
+
+fn absent(path: &str) -> Problem {
+    Problem::new(&pages::METADATA_KEY_MISSING, format!("no value at {path}"))
 }
 
 /// The domain of AWS services where the metadata service names none.

@@ -63,7 +63,7 @@ fn here(question: Question, global: &Global) -> Result<Asked, Failure> {
     let instance = Imds::new(options).first_round(false)?.instance;
     let machine = Machine {
         cpus: machine::online_cpus(&root, &environment)?,
-        memory_mib: machine::online_memory(&root)? >> 20,
+        memory_mib: machine::memory(&root)? >> 20,
     };
     Ok(Asked { question, instance, machine })
 }

@@ -141,7 +141,7 @@ fn print_list(args: &Args, answers: &[Resolved<'_>]) -> Outcome {
         Format::Csv => max_pods::csv(answers),
         Format::Map => max_pods::map(answers),
         Format::Text if args.explain => explained(),
-        Format::Text | Format::Table => {
+        _ => {
             let terminal = io::stdout().is_terminal();
             let header = terminal || args.output == Format::Table;
             max_pods::table(answers, header, terminal.then(terminal_width))
