@@ -2,10 +2,13 @@
 //! service, Tenon takes its own, and the user's script sees the config phase done and is heard by
 //! the run phase.
 
-use anyhow::ensure;
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Context, ensure};
 
 use super::boot::{node_disk, the_node_runs};
-use super::machine::Machine;
+use super::machine::{Machine, text};
 use super::metadata::{Answers, Metadata, instance};
 use super::network::Network;
 use super::stage::Stage;
@@ -31,7 +34,7 @@ END
 
 pub fn run(stage: &Stage) -> anyhow::Result<usize> {
     let network = Network::lay(stage, &instance())?;
-    let user_data = user_data()?;
+    let user_data = user_data(stage)?;
     let answers = Answers { user_data: &user_data, without_token: true, ..Answers::default() };
     let _service = Metadata::serve(stage, &network, &answers)?;
     let disk = node_disk(stage, "cloud-init")?;
@@ -46,20 +49,23 @@ pub fn run(stage: &Stage) -> anyhow::Result<usize> {
     Ok(cases.len())
 }
 
-/// A message with a part for each reader.
-fn user_data() -> anyhow::Result<String> {
-    let config = std::fs::read_to_string(checkout().join("golden/plain/config.yaml"))?;
-    let parts = [
-        ("text/cloud-config", CLOUD_CONFIG),
-        ("text/x-shellscript", SCRIPT),
-        ("application/node.eks.aws", &config),
-    ];
-    let mut message =
-        String::from("MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"lab\"\n\n");
-    for (media_type, body) in parts {
-        message += &format!("--lab\nContent-Type: {media_type}; charset=\"us-ascii\"\n\n{body}\n");
-    }
-    Ok(message + "--lab--\n")
+/// A message with a part for each reader, as `tenon userdata render` writes it.
+fn user_data(stage: &Stage) -> anyhow::Result<String> {
+    let (script, cloud_config) = (stage.place.join("script"), stage.place.join("cloud-config"));
+    fs::write(&script, SCRIPT)?;
+    fs::write(&cloud_config, CLOUD_CONFIG)?;
+    let output = Command::new(&stage.tenon)
+        .args(["userdata", "render", "--family", "AmazonLinux2023", "--name", "lab"])
+        .arg("--config-source")
+        .arg(checkout().join("golden/plain/config.yaml"))
+        .arg("--pre")
+        .arg(script)
+        .arg("--custom")
+        .arg(cloud_config)
+        .output()
+        .context("starting tenon")?;
+    ensure!(output.status.success(), "tenon userdata render: {}", text(&output));
+    Ok(String::from_utf8(output.stdout)?)
 }
 
 fn cloud_init_is_done(machine: &Machine) -> anyhow::Result<()> {
