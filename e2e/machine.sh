@@ -43,8 +43,13 @@ leave() {
 }
 child=
 stop() {
-    [ -z "$child" ] || kill -KILL "$child" 2>/dev/null || :
-    [ -z "$child" ] || wait "$child" || :
+    # Process 1 takes its whole machine with it, and nspawn follows.
+    if [ -n "$child" ]; then
+        for pid in $(cat "/proc/$child/task/$child/children") $child; do
+            kill -KILL "$pid" 2>/dev/null || :
+        done
+        wait "$child" || :
+    fi
     exit 143
 }
 trap leave EXIT

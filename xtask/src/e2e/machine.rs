@@ -221,6 +221,10 @@ impl<'a> Machine<'a> {
 impl Drop for Machine<'_> {
     fn drop(&mut self) {
         if let Ok(None) = self.guard.try_wait() {
+            // Nobody drops a machine that is well: its story is kept for the reader.
+            if let Ok(journal) = self.run(&["journalctl", "--no-pager", "--lines", "1000"]) {
+                let _ = fs::write(self.disk.place.join("journal.log"), text(&journal));
+            }
             let guard = self.guard.id().to_string();
             // What it does not take with it goes with the stage.
             let _ = Command::new("kill").args(["-s", "TERM", &guard]).output();

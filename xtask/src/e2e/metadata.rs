@@ -26,6 +26,8 @@ pub struct Answers<'a> {
     pub faults: Option<&'a str>,
     /// Also without a session token.
     pub without_token: bool,
+    /// The instance has IPv6 addresses.
+    pub ipv6: bool,
 }
 
 /// The running service.
@@ -42,6 +44,9 @@ impl Metadata {
         command.arg("--user-data").arg(user_data);
         if answers.without_token {
             command.arg("--allow-imdsv1");
+        }
+        if answers.ipv6 {
+            command.arg("--ipv6");
         }
         if let Some(faults) = answers.faults {
             let file = stage.place.join("faults.yaml");

@@ -112,6 +112,22 @@ const LAYERS: &[Layer] = &[
         refuse: stage::refuse,
         run: Run::OnStage(cluster::run_1_34),
     },
+    Layer {
+        name: "cluster-ipv6",
+        about: "the same where services, nodes and pods have IPv6 addresses",
+        packages: CLUSTER,
+        parts: &[parts::ROOT, parts::PAUSE, parts::ETCD, parts::KUBERNETES_1_34],
+        refuse: stage::refuse,
+        run: Run::OnStage(cluster::run_ipv6),
+    },
+    Layer {
+        name: "cluster-1.36",
+        about: "the same with a later Kubernetes",
+        packages: CLUSTER,
+        parts: &[parts::ROOT, parts::PAUSE, parts::ETCD, parts::KUBERNETES_1_36],
+        refuse: stage::refuse,
+        run: Run::OnStage(cluster::run_1_36),
+    },
 ];
 
 /// What the control plane needs besides.
@@ -132,7 +148,7 @@ enum Verdict {
 pub fn run(args: &Args) -> anyhow::Result<()> {
     if args.list {
         for layer in LAYERS {
-            println!("{:<10} {}", layer.name, layer.about);
+            println!("{:<12} {}", layer.name, layer.about);
         }
         return Ok(());
     }
@@ -194,7 +210,7 @@ fn scenario(name: &str) -> anyhow::Result<fn(&Stage) -> anyhow::Result<usize>> {
 }
 
 fn summary(rows: &[(&str, Verdict, Duration)], no_skip: bool) -> anyhow::Result<()> {
-    println!("\n{:<10} {:<8} {:>7}  note", "layer", "result", "seconds");
+    println!("\n{:<12} {:<8} {:>7}  note", "layer", "result", "seconds");
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
     for (name, verdict, time) in rows {
         let (word, note) = match verdict {
@@ -211,7 +227,7 @@ fn summary(rows: &[(&str, Verdict, Duration)], no_skip: bool) -> anyhow::Result<
                 ("FAILED", format!("{error:#}"))
             }
         };
-        println!("{name:<10} {word:<8} {:>7.1}  {note}", time.as_secs_f64());
+        println!("{name:<12} {word:<8} {:>7.1}  {note}", time.as_secs_f64());
     }
     println!("\n{passed} passed, {failed} failed, {skipped} skipped");
     if failed > 0 || (no_skip && skipped > 0) {

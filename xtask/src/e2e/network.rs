@@ -16,6 +16,8 @@ use crate::lab::must;
 
 /// Address of `infra` as the node sees it.
 pub const INFRA: &str = "10.0.0.1";
+/// The same for instances with IPv6.
+pub const INFRA_IPV6: &str = "2a05:d018:0:1::1";
 pub const METADATA: &str = "169.254.169.254";
 
 pub struct Network {
@@ -44,7 +46,23 @@ impl Network {
         network.ip(&network.node, &["address", "add", &address, "dev", "eth0"])?;
         network.ip(&network.node, &["link", "set", "eth0", "up"])?;
         network.ip(&network.node, &["route", "add", "default", "via", INFRA])?;
+        if !instance.ipv6.is_empty() {
+            network.lay_ipv6(instance)?;
+        }
         Ok(network)
+    }
+
+    /// Without the wait for a neighbour that has the same address.
+    fn lay_ipv6(&self, instance: &Profile) -> anyhow::Result<()> {
+        let add = |file: &Path, address: &str, link: &str| {
+            let address = format!("{address}/64");
+            self.ip(file, &["-6", "address", "add", &address, "dev", link, "nodad"])
+        };
+        add(&self.infra, INFRA_IPV6, "veth0")?;
+        for address in &instance.ipv6 {
+            add(&self.node, &address.to_string(), "eth0")?;
+        }
+        self.ip(&self.node, &["-6", "route", "add", "default", "via", INFRA_IPV6])
     }
 
     fn ip(&self, file: &Path, words: &[&str]) -> anyhow::Result<()> {

@@ -59,7 +59,14 @@ pub const KUBERNETES_1_34: Part = Part {
     recipe: || kubernetes::recipe("1.34"),
     build: |place| kubernetes::build("1.34", place),
 };
-const PARTS: &[Part] = &[ROOT, PAUSE, ETCD, KUBERNETES_1_34];
+pub const KUBERNETES_1_36: Part = Part {
+    name: "kubernetes-1.36",
+    about: "the same programs of a later minor",
+    recipe: || kubernetes::recipe("1.36"),
+    build: |place| kubernetes::build("1.36", place),
+};
+
+const PARTS: &[Part] = &[ROOT, PAUSE, ETCD, KUBERNETES_1_34, KUBERNETES_1_36];
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let cache = cache_directory()?;

@@ -6,8 +6,9 @@ use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
 use super::super::machine::Machine;
-use super::super::metadata::{REGION, instance};
+use super::super::metadata::REGION;
 use super::control_plane::ControlPlane;
+use super::shape::Shape;
 
 const CONFIG: &str = "/etc/kubernetes/kubelet/config.json";
 const DROP_IN: &str = "/etc/kubernetes/kubelet/config.json.d/40-nodeadm.conf";
@@ -16,9 +17,9 @@ const FILES: &str = "find /etc/kubernetes /etc/containerd /etc/eks /var/lib/kube
                      -type f -printf '%p %m %i %T@\\n' | sort";
 
 /// Waits until the API says that the node is Ready.
-pub fn becomes_ready(plane: &mut ControlPlane, node: &str) -> anyhow::Result<()> {
+pub fn becomes_ready(plane: &mut ControlPlane, shape: &Shape) -> anyhow::Result<()> {
     plane.wait_until("the node is Ready", 120, |plane| {
-        let Ok(object) = plane.get_json(&node_path(node)) else { return Ok(None) };
+        let Ok(object) = plane.get_json(&node_path(shape.node())) else { return Ok(None) };
         Ok(is_true(&object, "Ready").then_some(()))
     })
 }
@@ -27,18 +28,18 @@ pub fn becomes_ready(plane: &mut ControlPlane, node: &str) -> anyhow::Result<()>
 pub fn of_the_node(
     plane: &mut ControlPlane,
     machine: &Machine,
-    node: &str,
-    minor: &str,
+    shape: &Shape,
 ) -> anyhow::Result<usize> {
+    let node = shape.node();
     serving_certificate(plane, node)?;
     let object = plane.get_json(&node_path(node))?;
     let written: Value = serde_json::from_str(&machine.must(&["cat", CONFIG])?)?;
     labels_and_taints(&object)?;
-    identity(&object, minor)?;
+    identity(&object, shape)?;
     capacity(&object, &written)?;
-    effective_config(plane, machine, node, written)?;
+    effective_config(plane, machine, shape, written)?;
     cgroups(machine)?;
-    proxy(machine)?;
+    proxy(machine, shape)?;
     Ok(7)
 }
 
@@ -89,18 +90,17 @@ fn labels_and_taints(object: &Value) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn identity(object: &Value, minor: &str) -> anyhow::Result<()> {
-    let instance = instance();
-    let provider = format!("aws:///{REGION}a/{}", instance.id);
+fn identity(object: &Value, shape: &Shape) -> anyhow::Result<()> {
+    let provider = format!("aws:///{REGION}a/{}", shape.instance.id);
     let found = &object["spec"]["providerID"];
     ensure!(found == &provider, "providerID is {found}, not {provider}");
-    let address = instance.ipv4.context("the instance has no IPv4")?.to_string();
+    let address = shape.address()?.to_string();
     let addresses = object["status"]["addresses"].as_array().context("no addresses")?;
     let internal = addresses.iter().find(|found| found["type"] == "InternalIP");
     let internal = internal.context("no internal address")?;
     ensure!(internal["address"] == address, "the node's address is {internal}");
     let version = &object["status"]["nodeInfo"]["kubeletVersion"];
-    let prefix = format!("v{minor}.");
+    let prefix = format!("v{}.", shape.minor);
     ensure!(version.as_str().is_some_and(|text| text.starts_with(&prefix)), "{version}");
     Ok(())
 }
@@ -130,10 +130,10 @@ fn capacity(object: &Value, written: &Value) -> anyhow::Result<()> {
 fn effective_config(
     plane: &ControlPlane,
     machine: &Machine,
-    node: &str,
+    shape: &Shape,
     mut written: Value,
 ) -> anyhow::Result<()> {
-    let answer = plane.get_json(&format!("{}/proxy/configz", node_path(node)))?;
+    let answer = plane.get_json(&format!("{}/proxy/configz", node_path(shape.node())))?;
     let effective = &answer["kubeletconfig"];
     let drop_in: Value = serde_json::from_str(&machine.must(&["cat", DROP_IN])?)?;
     lay_over(&mut written, &drop_in);
@@ -143,6 +143,8 @@ fn effective_config(
     let mut differences = BTreeMap::new();
     compare("", &written, effective, &mut differences);
     ensure!(differences.is_empty(), "not in effect: {differences:#?}");
+    let servers = &effective["clusterDNS"];
+    ensure!(*servers == json!([shape.name_server()]), "name servers: {servers}");
     ensure!(effective["imageGCHighThresholdPercent"] == 91, "the user's value is not in effect");
     Ok(())
 }
@@ -189,7 +191,7 @@ fn cgroups(machine: &Machine) -> anyhow::Result<()> {
 
 /// Both daemons know the proxy, and that the node is Ready shows that they go past it where they
 /// must. The values are not in what any user may ask of systemd.
-fn proxy(machine: &Machine) -> anyhow::Result<()> {
+fn proxy(machine: &Machine, shape: &Shape) -> anyhow::Result<()> {
     for unit in ["containerd.service", "kubelet.service"] {
         let process = machine.property(unit, "MainPID")?;
         let environment = machine.must(&["cat", &format!("/proc/{process}/environ")])?;
@@ -199,7 +201,7 @@ fn proxy(machine: &Machine) -> anyhow::Result<()> {
         };
         ensure!(found("HTTPS_PROXY").is_some_and(|url| url.ends_with(":3128")), "{unit}: no proxy");
         let past = found("NO_PROXY").with_context(|| format!("{unit} has no NO_PROXY"))?;
-        for address in [".corp", "169.254.169.254", "10.100.0.0/16", "10.0.0.0/16"] {
+        for address in [".corp", "169.254.169.254", shape.services(), "10.0.0.0/16"] {
             ensure!(past.split(',').any(|word| word == address), "{unit}: {address} not in {past}");
         }
         let shown = machine.property(unit, "Environment")?;
@@ -209,7 +211,7 @@ fn proxy(machine: &Machine) -> anyhow::Result<()> {
 }
 
 /// A pod goes through the scheduler, runs, has an address and can be heard.
-pub fn of_a_pod(plane: &mut ControlPlane, node: &str) -> anyhow::Result<usize> {
+pub fn of_a_pod(plane: &mut ControlPlane, shape: &Shape) -> anyhow::Result<usize> {
     let pods = "/api/v1/namespaces/default/pods";
     let pod = json!({
         "apiVersion": "v1",
@@ -233,9 +235,10 @@ pub fn of_a_pod(plane: &mut ControlPlane, node: &str) -> anyhow::Result<usize> {
         let pod = plane.get_json(&path)?;
         Ok((pod["status"]["phase"] == "Running").then_some(pod))
     })?;
-    ensure!(running["spec"]["nodeName"] == node, "it runs on {}", running["spec"]["nodeName"]);
+    let place = &running["spec"]["nodeName"];
+    ensure!(place == shape.node(), "it runs on {place}");
     let address = running["status"]["podIP"].as_str().unwrap_or_default();
-    ensure!(address.starts_with("10.244.1."), "its address is {address:?}");
+    ensure!(address.starts_with(shape.pods_begin()), "its address is {address:?}");
     plane.wait_until("the pod's log is there", 30, |plane| {
         let log = plane.get(&format!("{path}/log"))?;
         Ok((log == b"hello from the pod\n").then_some(()))
@@ -252,9 +255,9 @@ pub struct Before {
 pub fn of_a_reboot_before(
     machine: &Machine,
     plane: &ControlPlane,
-    node: &str,
+    shape: &Shape,
 ) -> anyhow::Result<Before> {
-    let object = plane.get_json(&node_path(node))?;
+    let object = plane.get_json(&node_path(shape.node()))?;
     Ok(Before {
         files: machine.must(&["sh", "-c", FILES])?,
         uid: object["metadata"]["uid"].clone(),
@@ -265,13 +268,13 @@ pub fn of_a_reboot_before(
 pub fn of_a_reboot_after(
     plane: &mut ControlPlane,
     machine: &Machine,
-    node: &str,
+    shape: &Shape,
     before: &Before,
 ) -> anyhow::Result<()> {
     let files = machine.must(&["sh", "-c", FILES])?;
     ensure!(files == before.files, "a reboot changed files:\n{}\n{files}", before.files);
-    becomes_ready(plane, node)?;
-    let object = plane.get_json(&node_path(node))?;
+    becomes_ready(plane, shape)?;
+    let object = plane.get_json(&node_path(shape.node()))?;
     ensure!(object["metadata"]["uid"] == before.uid, "the node registered anew");
     plane.wait_until("the pod runs again", 90, |plane| {
         let pod = plane.get_json(&format!("/api/v1/namespaces/default/pods/{POD}"))?;

@@ -12,10 +12,9 @@ use serde_json::{Value, json};
 use super::super::network::{INFRA, Network};
 use super::super::stage::Stage;
 use super::pki::Pki;
+use super::shape::Shape;
 use crate::lab::ETCD;
 
-/// The service range of the cluster.
-pub const SERVICES: &str = "10.100.0.0/16";
 /// What the node shows to the API server, as `aws eks get-token` would give it.
 pub const TOKEN: &str = "lab-node-token";
 
@@ -28,28 +27,25 @@ pub struct ControlPlane<'a> {
 }
 
 impl<'a> ControlPlane<'a> {
-    /// Starts everything and waits until the API answers. `node` is the name that the token opens.
-    pub fn start(
-        stage: &Stage,
-        network: &'a Network,
-        kubernetes: &Path,
-        node: &str,
-    ) -> anyhow::Result<Self> {
+    /// Starts everything and waits until the API answers.
+    pub fn start(stage: &Stage, network: &'a Network, shape: &Shape) -> anyhow::Result<Self> {
         let place = stage.place.join("control-plane");
         fs::create_dir_all(&place)?;
         let pki = Pki::new(&place.join("pki"))?;
-        let tokens =
-            format!("{TOKEN},system:node:{node},lab-node,\"system:bootstrappers,system:nodes\"\n");
+        let tokens = format!(
+            "{TOKEN},system:node:{},lab-node,\"system:bootstrappers,system:nodes\"\n",
+            shape.node()
+        );
         fs::write(place.join("tokens.csv"), tokens)?;
         let mut plane = ControlPlane { network, place, pki, daemons: Vec::new() };
         let etcd = ETCD.ready(&stage.cache)?.join("usr/bin/etcd");
         plane.start_etcd(&etcd)?;
-        plane.start_api_server(kubernetes)?;
+        plane.start_api_server(shape)?;
         plane.wait_until("the API server is ready", 90, |plane| {
             Ok(plane.get("/readyz").is_ok().then_some(()))
         })?;
-        plane.start_controller_manager(kubernetes)?;
-        plane.start_scheduler(kubernetes)?;
+        plane.start_controller_manager(&shape.kubernetes)?;
+        plane.start_scheduler(&shape.kubernetes)?;
         plane.wait_until("the default service account is there", 60, |plane| {
             let path = "/api/v1/namespaces/default/serviceaccounts/default";
             Ok(plane.get(path).is_ok().then_some(()))
@@ -62,13 +58,13 @@ impl<'a> ControlPlane<'a> {
         self.daemon("etcd", program, &[data, "--unsafe-no-fsync".into()])
     }
 
-    fn start_api_server(&mut self, programs: &Path) -> anyhow::Result<()> {
+    fn start_api_server(&mut self, shape: &Shape) -> anyhow::Result<()> {
         let pki = |name: &str| self.pki.path(name);
         let tokens = self.place.join("tokens.csv").display().to_string();
         let options = [
             ("etcd-servers", "http://127.0.0.1:2379".to_owned()),
-            ("advertise-address", INFRA.into()),
-            ("service-cluster-ip-range", SERVICES.into()),
+            ("advertise-address", shape.api_server().into()),
+            ("service-cluster-ip-range", shape.services().into()),
             ("authorization-mode", "Node,RBAC".into()),
             ("enable-admission-plugins", "NodeRestriction".into()),
             ("allow-privileged", "true".into()),
@@ -84,7 +80,7 @@ impl<'a> ControlPlane<'a> {
             ("kubelet-certificate-authority", pki("ca.crt")),
             ("kubelet-preferred-address-types", "InternalIP,Hostname".into()),
         ];
-        self.daemon("kube-apiserver", &programs.join("kube-apiserver"), &flags(&options))
+        self.daemon("kube-apiserver", &shape.kubernetes.join("kube-apiserver"), &flags(&options))
     }
 
     fn start_controller_manager(&mut self, programs: &Path) -> anyhow::Result<()> {

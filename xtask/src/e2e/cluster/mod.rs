@@ -6,19 +6,21 @@
 mod checks;
 mod control_plane;
 mod pki;
+mod shape;
 
 use std::fs;
-use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
+use serde_json::json;
 
-use self::control_plane::{ControlPlane, SERVICES, TOKEN};
+use self::control_plane::{ControlPlane, TOKEN};
+use self::shape::Shape;
 use super::machine::{Disk, Machine, text};
-use super::metadata::{Answers, Metadata, instance};
-use super::network::{INFRA, Network};
+use super::metadata::{Answers, Metadata};
+use super::network::Network;
 use super::stage::Stage;
-use crate::lab::KUBERNETES_1_34;
+use crate::lab::{KUBERNETES_1_34, KUBERNETES_1_36};
 
 /// The node's user data. Some of it is owed to the host that the lab runs on, which has cgroup v1,
 /// and may neither raise hard limits nor lower the score of a process that memory pressure kills
@@ -33,7 +35,7 @@ spec:
     cidr: {services}
   instance:
     # Nobody listens there: what is of the cluster or of the network must go past it.
-    proxy: {http: \"http://{endpoint}:3128\", https: \"http://{endpoint}:3128\", noProxy: [\".corp\"]}
+    proxy: {http: \"http://{endpoint}:3128\", https: \"http://{endpoint}:3128\", noProxy: [\".corp\", \"2a05:d018::/56\"]}
   node:
     labels: {team: web, zone.corp/rack: \"12\"}
     taints:
@@ -52,45 +54,71 @@ spec:
 
 /// Plays the scenario with Kubernetes 1.34.
 pub fn run_1_34(stage: &Stage) -> anyhow::Result<usize> {
-    run(stage, "1.34", &KUBERNETES_1_34.ready(&stage.cache)?)
+    run(stage, &Shape::new("1.34", KUBERNETES_1_34.ready(&stage.cache)?))
 }
 
-fn run(stage: &Stage, minor: &str, kubernetes: &Path) -> anyhow::Result<usize> {
-    let network = Network::lay(stage, &instance())?;
-    let node = instance().hostname;
-    let mut plane = ControlPlane::start(stage, &network, kubernetes, &node)?;
+/// Plays the scenario with Kubernetes 1.36.
+pub fn run_1_36(stage: &Stage) -> anyhow::Result<usize> {
+    run(stage, &Shape::new("1.36", KUBERNETES_1_36.ready(&stage.cache)?))
+}
+
+/// Plays the scenario in a cluster whose services, nodes and pods have IPv6 addresses.
+pub fn run_ipv6(stage: &Stage) -> anyhow::Result<usize> {
+    run(stage, &Shape::new("1.34", KUBERNETES_1_34.ready(&stage.cache)?).with_ipv6())
+}
+
+fn run(stage: &Stage, shape: &Shape) -> anyhow::Result<usize> {
+    let network = Network::lay(stage, &shape.instance)?;
+    let mut plane = ControlPlane::start(stage, &network, shape)?;
     println!("  control plane is ready");
-    let user_data = user_data(&plane)?;
-    let answers = Answers { user_data: &user_data, ..Answers::default() };
+    let user_data = user_data(&plane, shape)?;
+    let ipv6 = shape.is_ipv6();
+    let answers = Answers { user_data: &user_data, ipv6, ..Answers::default() };
     let _service = Metadata::serve(stage, &network, &answers)?;
 
-    let disk = Disk::new(stage, "node")?;
-    disk.write("etc/cloud/cloud-init.disabled", "")?;
-    disk.write("etc/lab-token", TOKEN)?;
-    disk.install(&kubernetes.join("kubelet"), "usr/bin/kubelet")?;
+    let disk = node_disk(stage, shape)?;
     let start = Instant::now();
     let machine = Machine::boot(&disk, &network)?;
-    checks::becomes_ready(&mut plane, &node)?;
+    checks::becomes_ready(&mut plane, shape)?;
     println!("  boot to Ready: {:.1} s", start.elapsed().as_secs_f64());
     machine.settled()?;
-    let mut cases = checks::of_the_node(&mut plane, &machine, &node, minor)?;
-    cases += checks::of_a_pod(&mut plane, &node)?;
-    let before = checks::of_a_reboot_before(&machine, &plane, &node)?;
+    let mut cases = checks::of_the_node(&mut plane, &machine, shape)?;
+    cases += checks::of_a_pod(&mut plane, shape)?;
+    let before = checks::of_a_reboot_before(&machine, &plane, shape)?;
     machine.power_off()?;
 
     let machine = Machine::boot(&disk, &network)?;
     machine.settled()?;
-    checks::of_a_reboot_after(&mut plane, &machine, &node, &before)?;
+    checks::of_a_reboot_after(&mut plane, &machine, shape, &before)?;
     a_bad_flag_is_explained(&machine)?;
     machine.power_off()?;
     Ok(cases + 2)
 }
 
-fn user_data(plane: &ControlPlane) -> anyhow::Result<String> {
+/// The image with the real kubelet, the node's token and a network for its pods.
+fn node_disk(stage: &Stage, shape: &Shape) -> anyhow::Result<Disk> {
+    let disk = Disk::new(stage, "node")?;
+    disk.write("etc/cloud/cloud-init.disabled", "")?;
+    disk.write("etc/lab-token", TOKEN)?;
+    disk.install(&shape.kubernetes.join("kubelet"), "usr/bin/kubelet")?;
+    let (pods, all) = (shape.pods(), shape.everywhere());
+    let address = json!({
+        "type": "host-local", "ranges": [[{"subnet": pods}]], "routes": [{"dst": all}],
+    });
+    let network = json!({
+        "cniVersion": "0.4.0",
+        "name": "lab",
+        "plugins": [{"type": "bridge", "bridge": "cni0", "isGateway": true, "ipam": address}],
+    });
+    disk.write("etc/cni/net.d/10-lab.conflist", &network.to_string())?;
+    Ok(disk)
+}
+
+fn user_data(plane: &ControlPlane, shape: &Shape) -> anyhow::Result<String> {
     let authority = fs::read(plane.pki.path("ca.crt"))?;
     Ok(USER_DATA
-        .replace("{endpoint}", INFRA)
-        .replace("{services}", SERVICES)
+        .replace("{endpoint}", shape.endpoint())
+        .replace("{services}", shape.services())
         .replace("{authority}", &base64(&authority)))
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::super::network::INFRA;
+use super::super::network::{INFRA, INFRA_IPV6};
 use crate::lab::must;
 
 /// A directory of `NAME.crt` and `NAME.key`.
@@ -20,7 +20,7 @@ impl Pki {
             pki.request("ca", "/CN=kubernetes").args(["-addext", "keyUsage=critical,keyCertSign"]),
         )?;
         let names = format!(
-            "subjectAltName=DNS:kubernetes,DNS:kubernetes.default,DNS:localhost,IP:127.0.0.1,IP:{INFRA},IP:10.100.0.1"
+            "subjectAltName=DNS:kubernetes,DNS:kubernetes.default,DNS:localhost,IP:127.0.0.1,IP:{INFRA},IP:{INFRA_IPV6}"
         );
         pki.issue("apiserver", "/CN=kube-apiserver", &["-addext", &names])?;
         for (name, subject) in [
