@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -169,4 +171,42 @@ fn bash_reads_the_environment_file_back() {
     let env = directory.path().join("etc/eksctl/kubelet.env");
     let output = Command::new("bash").args(["-euc", script, "bash"]).arg(env).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "ironman-2022|team=web|a=b:NoSchedule");
+}
+
+/// Answers one request with the example cluster and gives the request back.
+fn eks_once(listener: TcpListener) -> String {
+    let (mut stream, _) = listener.accept().unwrap();
+    let mut request = Vec::new();
+    let mut buffer = [0; 4096];
+    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+        let count = stream.read(&mut buffer).unwrap();
+        assert_ne!(count, 0, "the request ends early");
+        request.extend_from_slice(&buffer[..count]);
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/cluster.json");
+    let body = std::fs::read_to_string(path).unwrap();
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+    stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+    String::from_utf8(request).unwrap()
+}
+
+#[test]
+fn the_cluster_can_be_asked_of_eks() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || eks_once(listener));
+    let group = ["--family", "AmazonLinux2023", "--kind", "self-managed", "--name", "ng"];
+    let output = Command::new(env!("CARGO_BIN_EXE_tenon"))
+        .args(["userdata", "render", "--cluster", "ironman-2022", "--region", "eu-west-1"])
+        .args(group)
+        .arg("--from-eks")
+        .env("AWS_ENDPOINT_URL_EKS", endpoint)
+        .env("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+        .env("AWS_SECRET_ACCESS_KEY", "secret")
+        .output()
+        .unwrap();
+    let request = server.join().unwrap();
+    assert!(request.starts_with("GET /clusters/ironman-2022 HTTP/1.1\r\n"), "{request}");
+    assert!(request.to_lowercase().contains("authorization: aws4-hmac-sha256 "), "{request}");
+    assert!(stdout(&output).contains("cidr: \"10.100.0.0/16\""), "{output:?}");
 }
