@@ -29,9 +29,8 @@ struct Verdict {
 
 pub fn run(lab: &Lab) -> anyhow::Result<usize> {
     let tools = Tools::install(lab)?;
-    let work = lab.cache.join("userdata/work");
-    let _ = fs::remove_dir_all(&work);
-    fs::create_dir_all(&work)?;
+    let place = tempfile::tempdir()?;
+    let work = place.path().to_owned();
     let cases = cases::all(lab)?;
     let stacks = cases::stacks(lab)?;
     let verdicts = [
