@@ -1,5 +1,6 @@
 //! What the layers share: the built binary and a place for caches.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -13,17 +14,22 @@ pub struct Lab {
     pub tenon: PathBuf,
     /// Caches that outlive a run, outside the checkout.
     pub cache: PathBuf,
+    /// Held as long as the run: layers share directories of the cache.
+    _lock: File,
 }
 
 impl Lab {
     /// Builds the binary and opens the cache.
     pub fn open() -> anyhow::Result<Self> {
         let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("checkout")?;
-        Ok(Lab {
-            repository: repository.to_owned(),
-            tenon: crate::dist::build()?,
-            cache: crate::lab::cache_directory()?,
-        })
+        let tenon = crate::dist::build()?;
+        let cache = crate::lab::cache_directory()?;
+        let lock = File::create(cache.join("lock"))?;
+        if lock.try_lock().is_err() {
+            println!("waiting for another run");
+            lock.lock().context("waiting for another run")?;
+        }
+        Ok(Lab { repository: repository.to_owned(), tenon, cache, _lock: lock })
     }
 
     /// A tenon command that talks to nobody it was not told of.
