@@ -2,6 +2,11 @@
 
 use std::fmt;
 
+/// Parts of a name that make its value a secret, in flags and free-form objects. Headers carry
+/// credentials.
+pub const NAME_PARTS: &[&str] =
+    &["token", "secret", "password", "key", "credential", "authorization", "header"];
+
 /// Text that prints as `[redacted]`. The one way to its content is [`Secret::expose`].
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secret(String);

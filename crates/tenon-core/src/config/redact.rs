@@ -6,12 +6,10 @@ use super::fields;
 use super::flags;
 use super::grammar::Grammar;
 use super::schema::{Field, Shape};
+use crate::secret::NAME_PARTS;
 
 /// What stands in for a secret.
 pub const REDACTED: &str = "[redacted]";
-
-/// Parts of a name that make its value a secret, in flags and free-form objects.
-const SECRET_NAMES: &[&str] = &["token", "secret", "password", "key", "credential"];
 
 /// The document with every sensitive value replaced.
 pub fn redact(document: &Value) -> Value {
@@ -74,7 +72,7 @@ fn map_values(map: &Map<String, Value>, change: impl Fn(&str, &Value) -> Value) 
 
 fn names_a_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    SECRET_NAMES.iter().any(|part| name.contains(part))
+    NAME_PARTS.iter().any(|part| name.contains(part))
 }
 
 /// A flag whose name tells of a secret keeps its name only.

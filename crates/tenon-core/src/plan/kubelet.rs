@@ -11,6 +11,7 @@ use crate::codes;
 use crate::config::{ConfigMode, Fips};
 use crate::kube_version as gates;
 use crate::problem::{Finding, Place, Problem};
+use crate::secret::NAME_PARTS;
 
 pub(crate) const CA_PATH: &str = "/etc/kubernetes/pki/ca.crt";
 pub(crate) const CONFIG_PATH: &str = "/etc/kubernetes/kubelet/config.json";
@@ -223,9 +224,8 @@ pub(crate) fn names_a_secret(value: &Value) -> bool {
 /// The list of words that make a setting sensitive. File names of keys are not.
 pub(crate) fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    let words = ["token", "secret", "password", "key", "credential"];
     let names_a_file = name.ends_with("file") || name.ends_with("dir") || name.ends_with("config");
-    words.iter().any(|word| name.contains(word)) && !names_a_file
+    NAME_PARTS.iter().any(|part| name.contains(part)) && !names_a_file
 }
 
 /// The kubelet refuses a set of reserved CPUs together with either reserved cgroup.
