@@ -189,11 +189,8 @@ static RULES: &[Rule] = &[
     Rule {
         field: "signal",
         is_set: |s| s.group.signal.is_some(),
-        has_place: |s| {
-            s.kind == Kind::SelfManaged
-                && (s.cell != Cell::TenonPart || s.options.tenon_part || s.family.has_ignition())
-        },
-        instead: "use a self-managed group (EKS watches the nodes of managed ones), and --part tenon in mode tenon",
+        has_place: |s| s.kind == Kind::SelfManaged,
+        instead: "use a self-managed group (EKS watches the nodes of managed ones)",
     },
 ];
 

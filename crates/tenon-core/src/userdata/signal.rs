@@ -36,6 +36,24 @@ pub fn unit(wish: &Signal, sender: &Sender) -> String {
     )
 }
 
+/// Runs `tenon signal` with the status that the join ended with; the rest are its arguments.
+const WITH_STATUS: &str = "code=$(systemctl show --property ExecMainStatus --value tenon-init.service); \
+     exec /usr/bin/tenon signal \"$@\" --exit-code \"${code:-1}\"";
+
+/// The sender of images with `tenon`: a unit that starts however the join ended, and tells it.
+/// A status of 0 still waits for a healthy kubelet.
+pub fn tenon_unit(wish: &Signal) -> String {
+    let words = ["/bin/sh", "-c", WITH_STATUS, "tenon-signal", "--stack", &wish.stack];
+    let more = ["--resource", &wish.resource, "--region", &wish.region];
+    let words: Vec<_> = words.into_iter().chain(more).filter_map(unit::argument).collect();
+    format!(
+        "[Unit]\nDescription=Signal to the CloudFormation stack\nAfter=tenon-init.service\n\n\
+         [Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart={}\n\n\
+         [Install]\nWantedBy=multi-user.target\n",
+        words.join(" ")
+    )
+}
+
 /// The end of a file's content in an install script.
 const END: &str = "TENON_END";
 

@@ -5,11 +5,12 @@ use serde_json::{Map, Value, json};
 use super::document::{Ignition, IgnitionUnit, NodeFile};
 use super::group::MaxPodsPolicy;
 use super::mime_write::{self, Part};
-use super::{Cluster, Document, Draft, Group, Options, al2023, self_contained};
+use super::{Cluster, Document, Draft, Group, Options, al2023, self_contained, signal};
 use crate::problem::Finding;
 use crate::yaml;
 
 const CONFIG_PATH: &str = "/etc/tenon/config.yaml";
+const SIGNAL_UNIT: &str = "tenon-signal.service";
 
 pub(crate) fn draft(
     cluster: &Cluster,
@@ -31,6 +32,7 @@ pub(crate) fn draft(
         false => {
             let mut parts = al2023::pre_parts(group);
             parts.push(Part::new(media_type, text, "config"));
+            parts.extend(signal_part(group));
             Document::Mime(parts)
         }
     };
@@ -77,25 +79,17 @@ fn own_kubelet(kubelet: &mut Map<String, Value>, group: &Group) {
 
 fn hooks(group: &Group) -> Vec<Value> {
     let numbered = group.post_commands.iter().enumerate();
-    let mut hooks: Vec<_> = numbered
+    numbered
         .map(|(index, text)| json!({"name": format!("post-{index:02}"), "argv": ["/bin/bash", "-c", text]}))
-        .collect();
-    if let Some(wish) = &group.signal {
-        let argv = [
-            "/usr/bin/tenon",
-            "signal",
-            "--stack",
-            &wish.stack,
-            "--resource",
-            &wish.resource,
-            "--region",
-            &wish.region,
-            "--exit-code",
-            "0",
-        ];
-        hooks.push(json!({"name": "signal", "argv": argv, "onFailure": "warn"}));
-    }
-    hooks
+        .collect()
+}
+
+/// The signal is a unit, not a hook: hooks after the join do not run when the join fails.
+fn signal_part(group: &Group) -> Option<Part> {
+    let unit = signal::tenon_unit(group.signal.as_ref()?);
+    let file = NodeFile::new(format!("/etc/systemd/system/{SIGNAL_UNIT}"), 0o644, unit);
+    let start = format!("systemctl daemon-reload\nsystemctl start --no-block {SIGNAL_UNIT}\n");
+    Some(Part::script(&signal::install_script(&[file], &start), "signal unit"))
 }
 
 /// On Ignition images the config is a file and two units of the image are enabled.
@@ -107,6 +101,14 @@ fn ignition(group: &Group, text: String) -> Document {
     if !group.pre_commands.is_empty() {
         files.extend(al2023::script_files("pre", &group.pre_commands));
         units.insert(0, self_contained::pre_unit(group, "tenon-init.service"));
+    }
+    if let Some(wish) = &group.signal {
+        units.push(IgnitionUnit {
+            name: SIGNAL_UNIT.to_owned(),
+            enabled: true,
+            contents: Some(signal::tenon_unit(wish)),
+            ..Default::default()
+        });
     }
     Document::Ignition(Ignition { files, units })
 }

@@ -638,6 +638,8 @@ fn signals_go_with_every_self_managed_family() {
             "Send-CFNResourceSignal -StackName 'my-stack'",
         ),
         ("AmazonLinux2023", Mode::SelfContained, "- my-stack"),
+        ("AmazonLinux2023", Mode::Tenon, "--exit-code \\\"$${code:-1}\\\""),
+        ("Flatcar", Mode::Tenon, "ExecMainStatus"),
     ] {
         let group = Group { signal: Some(signal.clone()), ..group(family, Kind::SelfManaged) };
         let text = text(&group, mode);
