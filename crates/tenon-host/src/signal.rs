@@ -54,7 +54,10 @@ pub fn send(
     wish: &Wish,
 ) -> Result<Sent, Problem> {
     let marker = format!("{STATE}/signalled-{instance_id}");
-    if let Ok(Some(earlier)) = root.read_text(&marker) {
+    let earlier = root.read_text(&marker).map_err(|error| {
+        Problem::new(&codes::host::FILE_READ, format!("reading /{marker}")).cause(error)
+    })?;
+    if let Some(earlier) = earlier {
         let status = if earlier.trim() == "SUCCESS" { Status::Success } else { Status::Failure };
         return Ok(Sent { status, reason: "signalled before".into(), before: true });
     }

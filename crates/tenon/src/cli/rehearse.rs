@@ -176,10 +176,7 @@ fn text(first: &Act, second: &Act) -> String {
         "\nnode name {}, address {}, {} pods\n",
         plan.summary.node_name, plan.summary.node_ip, plan.summary.max_pods
     ));
-    text.push_str(&format!(
-        "{} metadata requests with {} token, 0 AWS calls, 0 programs\n",
-        first.requests, first.tokens
-    ));
+    text.push_str(&format!("{} metadata requests with {} token\n", first.requests, first.tokens));
     text.push_str(&timeline(first));
     text.push_str(&match second.report.changed() {
         false => format!("second run: 0 changes, {} files as planned\n", second.report.unchanged),
