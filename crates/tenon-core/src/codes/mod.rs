@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+pub mod checks;
 pub mod config;
 pub mod decode;
 pub mod facts;
@@ -63,6 +64,7 @@ pub(crate) use pages;
 /// Every page of the catalogue, in order of its code.
 pub fn all() -> Vec<&'static Page> {
     let rooms = [
+        checks::ALL,
         config::ALL,
         decode::ALL,
         facts::ALL,

@@ -13,7 +13,7 @@ use super::step::{Action, FileBody, Plan, Step};
 use super::{digest, text_diff};
 use crate::problem::{Class, Finding};
 
-pub use units::{UnitNeed, is_input};
+pub use units::{UnitNeed, input_hash, is_input};
 
 /// What stands at each path that matters, without following links.
 pub type Tree = BTreeMap<String, Observed>;

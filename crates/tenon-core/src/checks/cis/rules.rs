@@ -1,0 +1,491 @@
+//! How an item is judged.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::items::{Item, Role, Rule, Seat, Want};
+use crate::checks::kubelet::{self, Effective, Layer, Setting, duration_ms};
+use crate::checks::mend::{HARDEN_NAME, Mend};
+use crate::checks::snapshot::{Look, Snapshot, Stat};
+use crate::checks::{Family, Finding, State, shown, unit_file, veiled};
+use crate::plan::diff::parents;
+use crate::plan::digest::sha256;
+use crate::plan::kubeconfig;
+use crate::plan::kubelet::{CA_PATH, CONFIG_PATH, ENVIRONMENT_PATH};
+use crate::userdata::secrets::secret_shape;
+
+/// Where a kube-proxy that is not a pod keeps its kubeconfig.
+const PROXY_KUBECONFIGS: [&str; 2] =
+    ["/var/lib/kube-proxy/kubeconfig", "/etc/kubernetes/kube-proxy.conf"];
+const USER_DATA: &str = "/var/lib/cloud/instance/user-data.txt";
+const UNIT_DIRECTORY: &str = "/etc/systemd/system";
+
+/// The suites that the benchmark accepts.
+const SUITES: [&str; 10] = [
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+    "TLS_RSA_WITH_AES_128_GCM_SHA256",
+    "TLS_RSA_WITH_AES_256_GCM_SHA384",
+];
+/// What a mended list holds: forward secrecy only.
+const FIX_SUITES: [&str; 6] = [
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305",
+    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305",
+];
+
+/// A snapshot with the kubelet read from it.
+pub(super) struct Bench<'a> {
+    snapshot: &'a Snapshot,
+    /// The kubelet as its files make it, and as it runs if that differs.
+    kubelets: Result<Vec<Effective>, String>,
+}
+
+impl<'a> Bench<'a> {
+    pub(super) fn new(snapshot: &'a Snapshot) -> Self {
+        let from_files = kubelet::arguments(snapshot);
+        let running = snapshot.process("kubelet");
+        let of = |arguments: Vec<String>, source| Effective::of(snapshot, arguments, source);
+        let kubelets = match (from_files, running) {
+            (Ok((arguments, source)), Some(process)) if arguments != process.arguments => {
+                let source_now = format!("process {}", process.pid);
+                Ok(vec![of(arguments, source), of(process.arguments.clone(), source_now)])
+            }
+            (Ok((arguments, source)), _) => Ok(vec![of(arguments, source)]),
+            (Err(_), Some(process)) => {
+                Ok(vec![of(process.arguments.clone(), format!("process {}", process.pid))])
+            }
+            (Err(why), None) => Err(why),
+        };
+        Bench { snapshot, kubelets }
+    }
+
+    /// Judges one item; the worst answer counts where files and process differ.
+    pub(super) fn judge(&self, prefix: &str, item: &Item) -> Finding {
+        let blank = Finding::new(Family::Cis, format!("{prefix}-{}", item.id), item.title)
+            .severity(item.severity);
+        match item.rule {
+            Rule::Mode(role, mode) => self.mode(blank, role, mode),
+            Rule::Owner(role) => self.owner(blank, role),
+            Rule::AddressFilter => self.address_filter(blank),
+            Rule::ProxyMetrics => self.proxy_metrics(blank),
+            Rule::UserData => self.user_data(blank),
+            Rule::OwnUnits => self.own_units(blank),
+            Rule::Parents => self.parents(blank),
+            Rule::Elsewhere(Seat::Image, why) => blank.not_applicable(why),
+            Rule::Elsewhere(Seat::Person, remedy) => {
+                let why = "the instance's own settings, which the node cannot see";
+                blank.state(State::Manual).at("EC2").values("required, 1", why).remedy(remedy)
+            }
+            rule => match &self.kubelets {
+                Err(why) => blank.unknown(why.as_str()),
+                Ok(kubelets) => {
+                    let each = kubelets.iter().map(|kubelet| self.of(kubelet, &blank, rule));
+                    each.min_by_key(|finding| finding.state).unwrap_or(blank)
+                }
+            },
+        }
+    }
+
+    /// Judges a rule about what the kubelet is told.
+    fn of(&self, kubelet: &Effective, blank: &Finding, rule: Rule) -> Finding {
+        let blank = blank.clone();
+        match rule {
+            Rule::Value(field, want) => value(kubelet, blank, field, want),
+            Rule::ClientCa => self.client_ca(kubelet, blank),
+            Rule::ServingRotation => serving_rotation(kubelet, blank),
+            Rule::ServingCertificate => serving_certificate(kubelet, blank),
+            Rule::Ciphers => ciphers(kubelet, blank),
+            Rule::HostnameOverride => self.hostname_override(kubelet, blank),
+            _ => blank,
+        }
+    }
+
+    /// The files of a role; an error says why they are not known.
+    fn files(&self, role: Role) -> Result<Vec<String>, String> {
+        let kubelet = || match &self.kubelets {
+            Ok(kubelets) => kubelets.first().ok_or_else(|| "no kubelet".to_owned()),
+            Err(why) => Err(why.clone()),
+        };
+        Ok(match role {
+            Role::Kubeconfig => {
+                vec![kubelet()?.flag("kubeconfig").unwrap_or_else(|| kubeconfig::PATH.to_owned())]
+            }
+            Role::Config => {
+                let kubelet = kubelet()?;
+                let config = kubelet.config.clone().into_iter();
+                config.chain(kubelet.drop_ins(self.snapshot)).collect()
+            }
+            Role::Service => unit_file::files(self.snapshot, kubelet::UNIT),
+            Role::ProxyKubeconfig => PROXY_KUBECONFIGS.map(str::to_owned).to_vec(),
+            Role::ClientCa => {
+                let setting = kubelet()?.get("authentication.x509.clientCAFile")?;
+                setting.value.as_str().map(str::to_owned).into_iter().collect()
+            }
+        })
+    }
+
+    /// The files of a role that are there, with their modes; or the finding that says why not.
+    fn stats(&self, blank: &Finding, role: Role) -> Result<Vec<(String, Stat)>, Box<Finding>> {
+        let files = self.files(role).map_err(|why| Box::new(blank.clone().unknown(why)))?;
+        let mut stats = Vec::new();
+        for path in files {
+            let hidden = |why: &str| Box::new(blank.clone().at(path.as_str()).unknown(why));
+            match self.snapshot.look(&path) {
+                Look::Absent => {}
+                Look::Hidden(why) => return Err(hidden(&why)),
+                Look::There(seen) => {
+                    let stat = seen.stat.ok_or_else(|| hidden("a bundle does not keep modes"))?;
+                    stats.push((path, stat));
+                }
+            }
+        }
+        match stats.is_empty() {
+            true => Err(Box::new(blank.clone().not_applicable("there is no such file here"))),
+            false => Ok(stats),
+        }
+    }
+
+    fn mode(&self, blank: Finding, role: Role, widest: u32) -> Finding {
+        let stats = match self.stats(&blank, role) {
+            Ok(stats) => stats,
+            Err(finding) => return *finding,
+        };
+        let expected = format!("no wider than {widest:04o}");
+        let wide = stats.iter().find(|(_, stat)| stat.mode & 0o7777 & !widest != 0);
+        let (path, stat) = wide.unwrap_or(&stats[0]);
+        let finding = blank.at(path.as_str()).values(expected, format!("{:04o}", stat.mode));
+        match wide {
+            None => finding,
+            Some(_) => {
+                let mode = stat.mode & widest;
+                finding
+                    .state(State::Fail)
+                    .remedy(format!("chmod {mode:04o} {path}"))
+                    .mend(Mend::Mode { paths: too_wide(&stats, widest), widest })
+            }
+        }
+    }
+
+    fn owner(&self, blank: Finding, role: Role) -> Finding {
+        let stats = match self.stats(&blank, role) {
+            Ok(stats) => stats,
+            Err(finding) => return *finding,
+        };
+        let foreign: Vec<&(String, Stat)> =
+            stats.iter().filter(|(_, stat)| (stat.uid, stat.gid) != (0, 0)).collect();
+        let (path, stat) = foreign.first().copied().unwrap_or(&stats[0]);
+        let actual = format!("{}:{}", stat.uid, stat.gid);
+        let finding = blank.at(path.as_str()).values("0:0 (root:root)", actual);
+        match foreign.is_empty() {
+            true => finding,
+            false => finding.state(State::Fail).remedy(format!("chown root:root {path}")).mend(
+                Mend::Owner { paths: foreign.iter().map(|(path, _)| path.clone()).collect() },
+            ),
+        }
+    }
+
+    fn client_ca(&self, kubelet: &Effective, blank: Finding) -> Finding {
+        const FIELD: &str = "authentication.x509.clientCAFile";
+        let blank = blank.at(FIELD);
+        let setting = match kubelet.get(FIELD) {
+            Ok(setting) => setting,
+            Err(why) => return blank.unknown(why),
+        };
+        let Some(path) = setting.value.as_str() else {
+            let finding = blank.values("a file with the cluster's CA", "not set");
+            return mended(finding.state(State::Fail), &setting, FIELD, json!(CA_PATH));
+        };
+        let finding = blank
+            .values("a file with the cluster's CA", shown(&setting.value))
+            .origin(&setting.origin);
+        let remedy = "run `tenon init`, which writes the CA of the config";
+        match self.snapshot.text(path) {
+            Err(why) => finding.unknown(why),
+            Ok(Some(text)) if text.contains("-----BEGIN CERTIFICATE-----") => finding,
+            Ok(Some(_)) => {
+                let actual = format!("{path} holds no certificate");
+                finding.state(State::Fail).actual(actual).remedy(remedy)
+            }
+            Ok(None) => {
+                finding.state(State::Fail).actual(format!("{path} does not exist")).remedy(remedy)
+            }
+        }
+    }
+
+    fn hostname_override(&self, kubelet: &Effective, blank: Finding) -> Finding {
+        let blank = blank.at("--hostname-override");
+        let Some(name) = kubelet.flag("hostname-override") else {
+            return blank.values("absent", "absent");
+        };
+        let finding = blank
+            .values("absent", veiled(name.as_bytes()))
+            .origin(format!("flag --hostname-override, {}", kubelet.source));
+        match self.is_ours(ENVIRONMENT_PATH) {
+            true => finding.excused(
+                "EKS knows a node by its private DNS name, which need not be the host name; \
+                 Tenon's own flag says it",
+            ),
+            false => finding
+                .state(State::Fail)
+                .remedy("remove the flag, or let `tenon init` write it and its reason"),
+        }
+    }
+
+    /// True for a file that is as Tenon wrote it.
+    fn is_ours(&self, path: &str) -> bool {
+        let mark = self.snapshot.record.as_ref().and_then(|record| record.files.get(path));
+        match (self.snapshot.look(path), mark) {
+            (Look::There(seen), Some(mark)) => sha256(&seen.body) == mark.sha256,
+            _ => false,
+        }
+    }
+
+    fn address_filter(&self, blank: Finding) -> Finding {
+        let files = unit_file::files(self.snapshot, kubelet::UNIT);
+        let values = |key: &str| unit_file::values(self.snapshot, &files, "Service", key);
+        let deny = values("IPAddressDeny").iter().any(|value| value == "any");
+        let allow = !values("IPAddressAllow").is_empty();
+        let blank = blank.at(kubelet::UNIT);
+        let expected = "IPAddressDeny=any with IPAddressAllow=";
+        match (deny, allow) {
+            (true, true) => blank.values(expected, "both are set"),
+            (false, true) => blank
+                .values(expected, "an allow list that nothing enforces")
+                .state(State::Fail)
+                .remedy("add IPAddressDeny=any to [Service] in a drop-in of kubelet.service"),
+            _ => blank
+                .values(expected, "no allow list is configured")
+                .state(State::Manual)
+                .remedy("decide which addresses may reach the kubelet"),
+        }
+    }
+
+    fn proxy_metrics(&self, blank: Finding) -> Finding {
+        let Some(process) = self.snapshot.process("kube-proxy") else {
+            return blank.not_applicable("kube-proxy does not run here");
+        };
+        let flags = Effective::of(&Snapshot::default(), process.arguments.clone(), String::new());
+        let address = flags.flag("metrics-bind-address");
+        let blank = blank.at("--metrics-bind-address").origin(format!("process {}", process.pid));
+        let expected = "127.0.0.1 or absent";
+        match address.as_deref() {
+            None if flags.flag("config").is_some() => {
+                blank.unknown("kube-proxy reads a config that stands inside its container")
+            }
+            None => blank.values(expected, "absent"),
+            Some(address) if is_loopback(address) => blank.values(expected, "loopback"),
+            Some(_) => blank
+                .values(expected, "another address")
+                .state(State::Fail)
+                .remedy("set metricsBindAddress to 127.0.0.1:10249 in kube-proxy's config map"),
+        }
+    }
+
+    fn user_data(&self, blank: Finding) -> Finding {
+        let blank = blank.at(USER_DATA);
+        match self.snapshot.text(USER_DATA) {
+            Ok(None) => blank.not_applicable("the machine keeps no user data"),
+            Err(why) => blank.unknown(why),
+            Ok(Some(text)) => match secret_shape(&text) {
+                None => blank.values("no secret", "none of the known shapes"),
+                Some(shape) => blank
+                    .values("no secret", shape)
+                    .state(State::Fail)
+                    .remedy("take it out of the launch template, and make the secret anew"),
+            },
+        }
+    }
+
+    fn own_units(&self, blank: Finding) -> Finding {
+        let own = |name: &String| name.starts_with("tenon") && name.ends_with(".service");
+        let units: Vec<String> =
+            self.snapshot.list(UNIT_DIRECTORY).into_iter().filter(own).collect();
+        let Some(first) = units.first() else {
+            return blank.not_applicable("no unit of Tenon is installed");
+        };
+        let open = units.iter().find(|unit| !self.is_sandboxed(unit));
+        let blank = blank.at(open.unwrap_or(first).as_str());
+        let expected = "ProtectSystem=strict, NoNewPrivileges=yes";
+        match open {
+            None => blank.values(expected, "both are set"),
+            Some(_) => blank
+                .values(expected, "not both are set")
+                .state(State::Warn)
+                .remedy("render the unit again with `tenon units render`"),
+        }
+    }
+
+    fn is_sandboxed(&self, unit: &str) -> bool {
+        let files = unit_file::files(self.snapshot, unit);
+        let last = |key: &str| unit_file::values(self.snapshot, &files, "Service", key).pop();
+        let yes = |value: &String| ["yes", "true", "1", "on"].contains(&value.as_str());
+        last("ProtectSystem").is_some_and(|value| value == "strict")
+            && last("NoNewPrivileges").is_some_and(|value| yes(&value))
+    }
+
+    fn parents(&self, blank: Finding) -> Finding {
+        let recorded = self.snapshot.record.iter().flat_map(|record| record.files.keys());
+        let known = [CONFIG_PATH, CA_PATH, kubeconfig::PATH, ENVIRONMENT_PATH];
+        let paths = recorded.map(String::as_str).chain(known);
+        let directories: BTreeSet<&str> = paths.flat_map(parents).collect();
+        let mut seen_any = false;
+        for directory in directories {
+            let Look::There(seen) = self.snapshot.look(directory) else { continue };
+            let Some(stat) = seen.stat else { continue };
+            seen_any = true;
+            if stat.mode & 0o002 != 0 {
+                return blank
+                    .at(directory)
+                    .values("not writable by everyone", format!("{:04o}", stat.mode))
+                    .state(State::Fail)
+                    .remedy(format!("chmod o-w {directory}"))
+                    .mend(Mend::Mode { paths: vec![directory.to_owned()], widest: 0o7775 });
+            }
+        }
+        match seen_any {
+            true => blank.values("not writable by everyone", "none is"),
+            false => blank.unknown("no mode of a directory could be seen"),
+        }
+    }
+}
+
+fn too_wide(stats: &[(String, Stat)], widest: u32) -> Vec<String> {
+    let wide = stats.iter().filter(|(_, stat)| stat.mode & 0o7777 & !widest != 0);
+    wide.map(|(path, _)| path.clone()).collect()
+}
+
+fn is_loopback(address: &str) -> bool {
+    ["127.", "localhost", "[::1]", "::1"].iter().any(|start| address.starts_with(start))
+}
+
+/// Judges a setting by what it must be.
+fn value(kubelet: &Effective, blank: Finding, field: &str, want: Want) -> Finding {
+    let blank = blank.at(field);
+    let setting = match kubelet.get(field) {
+        Ok(setting) => setting,
+        Err(why) => return blank.unknown(why),
+    };
+    let (expected, right, fix) = judge(&setting, want);
+    let finding = blank.values(expected, shown(&setting.value)).origin(&setting.origin);
+    if right {
+        return finding;
+    }
+    let finding = mended(finding.state(State::Fail), &setting, field, fix);
+    match want {
+        Want::Chosen { unset, .. } | Want::On { unset } if setting.layer == Layer::Default => {
+            finding.excused(unset)
+        }
+        _ => finding,
+    }
+}
+
+/// What is expected in words, whether it is so, and the value that would make it so.
+fn judge(setting: &Setting, want: Want) -> (String, bool, Value) {
+    let value = &setting.value;
+    let words = |text: &str| text.to_owned();
+    match want {
+        Want::Is(wanted) => (wanted.to_string(), *value == json!(wanted), json!(wanted)),
+        Want::NotFalse => {
+            let unset = matches!(setting.layer, Layer::Default | Layer::Legacy);
+            (words("true or absent"), unset || *value == json!(true), json!(true))
+        }
+        Want::Not { word, fix } => {
+            (format!("anything but {word}"), value.as_str() != Some(word), json!(fix))
+        }
+        Want::Zero => (words("0"), *value == json!(0), json!(0)),
+        Want::NotZeroTime { fix } => {
+            let zero = value
+                .as_str()
+                .map_or(value.as_i64() == Some(0), |text| duration_ms(text) == Some(0));
+            (words("not 0"), !zero, json!(fix))
+        }
+        Want::AtLeast { least, fix } => {
+            let right = value.as_i64().is_some_and(|number| number >= least);
+            (format!("{least} or more"), right, json!(fix))
+        }
+        Want::Chosen { fix, .. } => {
+            let right = value.as_i64().is_some_and(|number| number > 0);
+            (words("more than 0"), right, json!(fix))
+        }
+        Want::On { .. } => (words("true"), *value == json!(true), json!(true)),
+        Want::NotOldTls => {
+            let old = ["VersionTLS10", "VersionTLS11"];
+            let right = value.as_str().is_none_or(|version| !old.contains(&version));
+            (words("VersionTLS12 or newer"), right, json!("VersionTLS12"))
+        }
+        Want::Suites => {
+            let known = |suite: &Value| suite.as_str().is_some_and(|name| SUITES.contains(&name));
+            let right =
+                value.as_array().is_some_and(|list| !list.is_empty() && list.iter().all(known));
+            (words("a subset of the benchmark's suites"), right, json!(FIX_SUITES))
+        }
+    }
+}
+
+/// Adds what to do: through a drop-in, unless something of higher rank would win over it.
+fn mended(finding: Finding, setting: &Setting, field: &str, fix: Value) -> Finding {
+    let told = match &fix {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    match &setting.layer {
+        Layer::Flag => finding.remedy(format!("remove the {}", setting.origin)),
+        Layer::Legacy => {
+            finding.remedy("start the kubelet with --config; `tenon init` writes both")
+        }
+        Layer::DropIn(path) if path.rsplit('/').next() > Some(HARDEN_NAME) => {
+            finding.remedy(format!("set {field} to {told} in {path}, which is read last"))
+        }
+        _ => {
+            let remedy = format!("set {field} to {told}, or run `tenon harden --fix`");
+            finding.remedy(remedy).mend(Mend::Setting { field: field.to_owned(), value: fix })
+        }
+    }
+}
+
+fn serving_rotation(kubelet: &Effective, blank: Finding) -> Finding {
+    for field in ["featureGates.RotateKubeletServerCertificate", "serverTLSBootstrap"] {
+        let finding = value(kubelet, blank.clone(), field, Want::Is(true));
+        if finding.state != State::Pass {
+            return finding;
+        }
+    }
+    blank.at("serverTLSBootstrap").values("true, and its gate open", "both")
+}
+
+fn ciphers(kubelet: &Effective, blank: Finding) -> Finding {
+    let version = value(kubelet, blank.clone(), "tlsMinVersion", Want::NotOldTls);
+    match version.state {
+        State::Pass => value(kubelet, blank, "tlsCipherSuites", Want::Suites),
+        _ => version,
+    }
+}
+
+fn serving_certificate(kubelet: &Effective, blank: Finding) -> Finding {
+    let set = |field: &str| kubelet.get(field).map(|setting| setting.value.is_string());
+    let pair = set("tlsCertFile").and_then(|one| Ok(one && set("tlsPrivateKeyFile")?));
+    match pair {
+        Err(why) => blank.at("tlsCertFile").unknown(why),
+        Ok(true) => blank.at("tlsCertFile").values("certificate and key", "both are set"),
+        Ok(false) => {
+            let mut finding = value(kubelet, blank, "serverTLSBootstrap", Want::Is(true));
+            finding.expected =
+                "tlsCertFile and tlsPrivateKeyFile, or serverTLSBootstrap".to_owned();
+            if finding.state == State::Pass {
+                finding.actual = "satisfied by rotation".to_owned();
+            }
+            finding
+        }
+    }
+}
