@@ -3,8 +3,8 @@
 //! ```text
 //! gather     reads the machine and the metadata service into Facts
 //! apply      makes a plan true: files, units, disks, hooks, record
+//! checks     looks at a node and judges it: validate, harden
 //! net        links: who manages them, waiting for them
-//! signal     the signal to the CloudFormation stack
 //! signal     the signal to the CloudFormation stack
 //! net        links: who manages them, waiting for them
 //! simulator  a metadata service for desks and tests
@@ -19,6 +19,7 @@
 //! the wrong place.
 
 pub mod apply;
+pub mod checks;
 pub mod command;
 pub mod gather;
 pub mod job;

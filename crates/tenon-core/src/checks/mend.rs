@@ -42,6 +42,7 @@ pub struct Dress {
 pub struct Write {
     pub path: String,
     pub body: Vec<u8>,
+    pub is_new: bool,
     pub because: String,
 }
 
@@ -73,7 +74,8 @@ impl Mending {
             lines.extend(dress.to_root.then(|| format!("~ {path}   owner root:root")));
         }
         for write in &self.writes {
-            lines.push(format!("+ {}   {}", write.path, write.because));
+            let mark = if write.is_new { '+' } else { '~' };
+            lines.push(format!("{mark} {}   {}", write.path, write.because));
         }
         lines
     }
@@ -134,7 +136,8 @@ fn set(snapshot: &Snapshot, settings: &BTreeMap<&String, &Value>, mending: &mut 
     let body = pretty(&Json::from(Value::Object(document)), 4) + "\n";
     let because = format!("sets {}", names.join(", "));
     // The drop-in comes first: a kubelet started in between finds what its flag names.
-    mending.writes.insert(0, Write { path, body: body.into_bytes(), because });
+    let is_new = !matches!(snapshot.look(&path), Look::There(_));
+    mending.writes.insert(0, Write { path, body: body.into_bytes(), is_new, because });
 }
 
 /// The environment file with `--config-dir`, where the plan would put it.
@@ -164,7 +167,8 @@ fn with_directory(snapshot: &Snapshot, kubelet: &Effective) -> Result<Write, Str
         body.push('\n');
     }
     let because = "has the kubelet read its drop-in directory".to_owned();
-    Ok(Write { path: ENVIRONMENT_PATH.to_owned(), body: body.into_bytes(), because })
+    let path = ENVIRONMENT_PATH.to_owned();
+    Ok(Write { path, body: body.into_bytes(), is_new: false, because })
 }
 
 /// The drop-in as it stands, so that an earlier fix stays.

@@ -1,11 +1,13 @@
 //! The command line: one file per command, and the names under which this binary answers.
 
 mod bootstrap;
+mod check_args;
 mod cloudformation;
 mod completions;
 mod config;
 mod explain;
 mod facts;
+mod harden;
 mod imds;
 mod init;
 mod launch_template;
@@ -31,6 +33,7 @@ mod userdata_lint;
 mod userdata_merge;
 mod userdata_read;
 mod userdata_source;
+mod validate;
 mod why;
 
 use std::ffi::OsString;
@@ -131,6 +134,10 @@ enum Command {
     Status(status::Args),
     /// Go back to the files of the previous generation
     Undo(undo::Args),
+    /// Say whether a node, or a config file, is what it was meant to be
+    Validate(Box<validate::Args>),
+    /// Judge a node by a benchmark, and mend what needs no decision
+    Harden(Box<harden::Args>),
     /// Write the manual pages into a directory
     Man(completions::ManArgs),
 }
@@ -157,6 +164,8 @@ impl Command {
             Command::Completions(args) => completions::run(&args),
             Command::Status(args) => status::run(&args, global),
             Command::Undo(args) => undo::run(&args, global),
+            Command::Validate(args) => validate::run(&args, global),
+            Command::Harden(args) => harden::run(&args, global),
             Command::Man(args) => completions::man(&args, global),
         }
     }

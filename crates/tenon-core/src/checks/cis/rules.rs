@@ -448,7 +448,8 @@ fn mended(finding: Finding, setting: &Setting, field: &str, fix: Value) -> Findi
             finding.remedy(format!("set {field} to {told} in {path}, which is read last"))
         }
         _ => {
-            let remedy = format!("set {field} to {told}, or run `tenon harden --fix`");
+            let remedy =
+                format!("set {field} to {told}, or run `tenon harden --fix` with this profile");
             finding.remedy(remedy).mend(Mend::Setting { field: field.to_owned(), value: fix })
         }
     }

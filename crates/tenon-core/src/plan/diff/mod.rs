@@ -213,7 +213,8 @@ pub fn paths<'s>(steps: impl IntoIterator<Item = &'s Step>, record: Option<&Reco
     paths
 }
 
-fn add_inputs(paths: &mut Paths, inputs: &[String]) {
+/// Adds the inputs of a unit.
+pub fn add_inputs(paths: &mut Paths, inputs: &[String]) {
     for input in inputs {
         match input.strip_suffix('/') {
             Some(directory) => _ = paths.listed.insert(directory.to_owned()),
