@@ -10,6 +10,7 @@
 //! max_pods  instance table and pod formulas
 //! nearest   the name somebody probably meant
 //! problem   the one shape of bad news; codes has a page for each kind of it
+//! redact    secrets taken out of text that leaves the node
 //! secret    text that does not print
 //! toml_text  TOML in one canonical form
 //! status    how far a node has come
@@ -32,6 +33,7 @@ pub mod max_pods;
 pub mod nearest;
 pub mod plan;
 pub mod problem;
+pub mod redact;
 pub mod secret;
 pub mod status;
 pub mod toml_text;
