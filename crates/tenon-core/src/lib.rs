@@ -1,6 +1,7 @@
 //! The pure middle of Tenon: config and facts in, plan out.
 //!
 //! ```text
+//! collect   what a log bundle holds
 //! config    what the user asked for: documents, merge, validation, Config
 //! decode    bytes → parts: base64, gzip and MIME removed, within limits
 //! expression  the language of maxPodsExpression
@@ -24,6 +25,7 @@
 //! manifest and `clippy.toml` hold that rule.
 
 pub mod codes;
+pub mod collect;
 pub mod config;
 pub mod decode;
 pub mod expression;

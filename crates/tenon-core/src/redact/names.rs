@@ -24,6 +24,7 @@ const WHOLE: &[(&str, Meaning)] = &[
     ("identitytoken", Meaning::Secret(Class::RegistryAuth)),
     ("registrytoken", Meaning::Secret(Class::RegistryAuth)),
     ("xregistryauth", Meaning::Secret(Class::RegistryAuth)),
+    ("xamzcredential", Meaning::Secret(Class::AwsKey)),
     ("xamzsignature", Meaning::Secret(Class::AwsSession)),
     ("xamzsecuritytoken", Meaning::Secret(Class::AwsSession)),
     ("xawsec2metadatatoken", Meaning::Secret(Class::AwsSession)),

@@ -229,7 +229,7 @@ fn value_after(line: &[u8], at: usize, whole_rest: bool, class: Class) -> Option
             start + rest[..comment.min(quote.unwrap_or(rest.len()))].trim_ascii_end().len()
         }
         _ => {
-            let query = class == Class::AwsSession;
+            let query = matches!(class, Class::AwsSession | Class::AwsKey);
             let ends = |byte: &u8| shapes::ends_value(*byte) || query && *byte == b'&';
             let length = line[start..].iter().position(ends);
             length.map_or(line.len(), |length| start + length)
