@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! gather     reads the machine and the metadata service into Facts
+//! collect    reads a node that misbehaves: Source, journal, bundles
 //! apply      makes a plan true: files, units, disks, hooks, record
 //! checks     looks at a node and judges it: validate, harden
 //! net        links: who manages them, waiting for them
@@ -20,6 +21,7 @@
 
 pub mod apply;
 pub mod checks;
+pub mod collect;
 pub mod command;
 pub mod gather;
 pub mod job;

@@ -247,17 +247,15 @@ fn restarts(snapshot: &Snapshot, record: &Record, sight: &Sight) -> Vec<Finding>
         let name = unit.trim_end_matches(".service");
         let Some(process) = snapshot.process(name) else { continue };
         let Some(tree) = &sight.tree else { continue };
-        let newer = tree.iter().find_map(|(path, found)| match found {
-            Observed::File(held)
-                if diff::is_input(&mark.inputs, path) && held.modified_us > process.started_us =>
-            {
-                Some(path)
-            }
+        let inputs = tree.iter().filter(|(path, _)| diff::is_input(&mark.inputs, path));
+        let newest = inputs.filter_map(|(path, found)| match found {
+            Observed::File(held) => Some((held.modified_us, path)),
             _ => None,
         });
+        let newer = newest.max().filter(|(modified_us, _)| *modified_us > process.started_us);
         // A file written anew with the same content changes nothing.
         let differs = diff::input_hash(&mark.inputs, tree) != mark.input_hash;
-        let Some(path) = newer.filter(|_| differs) else { continue };
+        let Some((_, path)) = newer.filter(|_| differs) else { continue };
         findings.push(
             Finding::new(Family::Drift, "drift-restart", "a daemon runs on older files")
                 .state(State::Fail)

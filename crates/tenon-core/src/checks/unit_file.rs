@@ -31,6 +31,20 @@ pub fn files(snapshot: &Snapshot, unit: &str) -> Vec<String> {
     fragments.into_iter().take(1).chain(drop_ins.into_values()).collect()
 }
 
+/// Why the unit's own file is not known, if it is neither there nor certainly absent.
+pub fn hidden(snapshot: &Snapshot, unit: &str) -> Option<String> {
+    let looks = DIRECTORIES.iter().map(|directory| snapshot.look(&format!("{directory}/{unit}")));
+    let mut why = None;
+    for look in looks {
+        match look {
+            Look::There(_) => return None,
+            Look::Hidden(reason) => why = why.or(Some(reason)),
+            Look::Absent => {}
+        }
+    }
+    why
+}
+
 /// The values of a directive in a section, in order; an empty one takes back those before it.
 pub fn values(snapshot: &Snapshot, files: &[String], section: &str, key: &str) -> Vec<String> {
     let mut found = Vec::new();

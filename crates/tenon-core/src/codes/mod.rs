@@ -12,6 +12,7 @@ pub mod decode;
 pub mod facts;
 pub mod host;
 pub mod inspect;
+pub mod logs;
 pub mod max_pods;
 pub mod plan;
 pub mod usage;
@@ -70,6 +71,7 @@ pub fn all() -> Vec<&'static Page> {
         facts::ALL,
         host::ALL,
         inspect::ALL,
+        logs::ALL,
         max_pods::ALL,
         plan::ALL,
         usage::ALL,

@@ -24,7 +24,10 @@ pub(super) struct Access {
 
 /// Finds address, CA and client certificate; an error says what is missing.
 pub(super) fn access(snapshot: &Snapshot) -> Result<Access, String> {
-    let client = snapshot.text(CLIENT)?;
+    let client = snapshot.text(CLIENT)?.ok_or(
+        "the kubelet tells its settings to holders of a client certificate only, and this node \
+         has none",
+    )?;
     let (arguments, source) = kubelet::arguments(snapshot)?;
     let kubelet = Effective::of(snapshot, arguments, source);
     let authority = kubelet.get("authentication.x509.clientCAFile")?;
@@ -33,10 +36,6 @@ pub(super) fn access(snapshot: &Snapshot) -> Result<Access, String> {
     let address = kubelet.flag("node-ip").ok_or("the node's address is not among the flags")?;
     let host = if address.contains(':') { format!("[{address}]") } else { address };
     let port = kubelet.get("port")?.value.as_u64().unwrap_or(PORT);
-    let client = client.ok_or(
-        "the kubelet tells its settings to holders of a client \
-                               certificate only, and this node has none",
-    )?;
     Ok(Access { url: format!("https://{host}:{port}/configz"), client, authority })
 }
 

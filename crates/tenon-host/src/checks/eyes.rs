@@ -6,54 +6,91 @@ use std::path::Path;
 use rustix::fs::{FileType, Mode, OFlags};
 use tenon_core::checks::snapshot::{Answer, Look, Process, Question, Seen, Stat};
 use tenon_core::codes;
+use tenon_core::plan::record::{RECORD_PATH, Record};
 use tenon_core::problem::Problem;
 
 use super::processes;
+use crate::apply;
+use crate::collect::{Answer as Answered, Source};
 use crate::root::{Root, absent, read_up_to};
 
 /// No file that a check reads is larger.
 const LARGEST: u64 = 1 << 20;
 
-/// What is examined.
+/// What is examined: this machine, a directory or a bundle.
 #[derive(Debug)]
 pub struct Eyes {
-    root: Root,
+    source: Source,
+    name: String,
 }
 
 impl Eyes {
     /// Looks at a directory, or at this machine.
     pub fn on_root(path: &Path) -> Result<Self, Problem> {
-        let root = Root::open(path).map_err(|error| {
-            let what = format!("opening the root {}", path.display());
-            Problem::new(&codes::checks::NO_NODE, what).cause(error)
+        let source = Source::root(path).map_err(|problem| {
+            let what = format!("there is no node at {}", path.display());
+            Problem::new(&codes::checks::NO_NODE, what).cause(problem.what.as_str())
         })?;
-        Ok(Eyes { root })
+        Ok(Eyes { source, name: path.display().to_string() })
     }
 
-    /// The root, where files can be compared byte for byte.
+    /// Looks at what `tenon logs collect` took from a node.
+    pub fn on_bundle(file: &Path) -> Result<Self, Problem> {
+        Ok(Eyes { source: Source::bundle(file)?, name: file.display().to_string() })
+    }
+
+    /// The root, where files can be compared byte for byte; None for a bundle.
     pub fn root(&self) -> Option<&Root> {
-        Some(&self.root)
+        self.source.root_handle()
     }
 
     /// True when daemons run here.
     pub fn is_live(&self) -> bool {
-        self.root.is_host()
+        self.source.is_live()
     }
 
     /// What is examined, for messages.
-    pub fn name(&self) -> String {
-        self.root.path().display().to_string()
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     pub(super) fn processes(&self) -> Vec<Process> {
-        processes::running(&self.root)
+        self.root().map(processes::running).unwrap_or_default()
+    }
+
+    pub(super) fn record(&self) -> Result<Option<Record>, Problem> {
+        match self.root() {
+            Some(root) => apply::load_record(root),
+            None => match self.source.read(RECORD_PATH, LARGEST) {
+                Answered::Known(bytes) => Record::decode(&bytes).map(Some),
+                _ => Ok(None),
+            },
+        }
     }
 
     pub(super) fn answer(&self, question: &Question) -> Answer {
-        match question {
-            Question::File(path) => Answer::Look(look(&self.root, path)),
+        match (question, self.root()) {
+            (Question::File(path), Some(root)) => Answer::Look(look(root, path)),
+            (Question::File(path), None) => Answer::Look(self.collected(path)),
             // A directory that cannot be listed gives no names; its files then answer for it.
-            Question::List(path) => Answer::Names(self.root.list(path).unwrap_or_default()),
+            (Question::List(path), _) => {
+                Answer::Names(self.source.list(path).known().unwrap_or_default())
+            }
+        }
+    }
+
+    /// What a bundle knows of a path: the content without secrets, and the mode it had.
+    fn collected(&self, path: &str) -> Look {
+        let node = self.source.stat(path).known();
+        let stat = node.as_ref().map(|node| Stat { mode: node.mode, uid: node.uid, gid: node.gid });
+        let is_directory = node.is_some_and(|node| node.kind == "directory");
+        if is_directory {
+            return Look::There(Seen { stat, is_directory, body: Vec::new() });
+        }
+        match self.source.read(path, LARGEST) {
+            Answered::Known(body) => Look::There(Seen { stat, is_directory, body }),
+            Answered::Absent => Look::Absent,
+            Answered::Unknown(why) => Look::Hidden(why),
         }
     }
 }

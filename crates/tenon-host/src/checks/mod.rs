@@ -44,7 +44,7 @@ pub struct Examination<'a> {
 impl<'a> Examination<'a> {
     /// Reads what every family needs. A place without any trace of a node is refused.
     pub fn begin(eyes: &'a Eyes) -> Result<Self, Problem> {
-        let record = eyes.root().map(apply::load_record).transpose()?.flatten();
+        let record = eyes.record()?;
         let mut snapshot = Snapshot::default();
         (snapshot.record, snapshot.processes) = (record, eyes.processes());
         let answer = |question: &_| eyes.answer(question);

@@ -48,7 +48,10 @@ impl CheckArgs {
     }
 
     pub fn eyes(&self, global: &Global) -> Result<Eyes, Problem> {
-        Eyes::on_root(&global.root)
+        match &self.bundle {
+            Some(file) => Eyes::on_bundle(file),
+            None => Eyes::on_root(&global.root),
+        }
     }
 
     /// Config, facts and plan of the node, as far as they can be had.

@@ -68,7 +68,7 @@ fn judge(args: &Args, eyes: &Eyes, node: &mut Examination<'_>) -> Result<Report,
     let profile = args.check.profile()?;
     let mut report = Report {
         tool: "tenon harden",
-        source: eyes.name(),
+        source: eyes.name().to_owned(),
         node: node.instance_id(),
         profile: profile.name,
         findings: node.cis(profile),

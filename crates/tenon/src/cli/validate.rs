@@ -84,7 +84,7 @@ fn examine(args: &Args, global: &Global) -> Result<Report, Problem> {
     let known = args.check.known(&eyes, global)?;
     let mut report = Report {
         tool: "tenon validate",
-        source: eyes.name(),
+        source: eyes.name().to_owned(),
         node: examination.instance_id(),
         profile: if families.contains(&Family::Cis) { profile.name } else { "" },
         fail_on: args.fail_on,

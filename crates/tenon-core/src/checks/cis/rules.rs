@@ -126,7 +126,10 @@ impl<'a> Bench<'a> {
                 let config = kubelet.config.clone().into_iter();
                 config.chain(kubelet.drop_ins(self.snapshot)).collect()
             }
-            Role::Service => unit_file::files(self.snapshot, kubelet::UNIT),
+            Role::Service => match unit_file::hidden(self.snapshot, kubelet::UNIT) {
+                Some(why) => return Err(why),
+                None => unit_file::files(self.snapshot, kubelet::UNIT),
+            },
             Role::ProxyKubeconfig => PROXY_KUBECONFIGS.map(str::to_owned).to_vec(),
             Role::ClientCa => {
                 let setting = kubelet()?.get("authentication.x509.clientCAFile")?;
