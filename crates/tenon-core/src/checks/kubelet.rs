@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::snapshot::Snapshot;
-use super::unit_file;
+use super::{shown_text, unit_file};
 use crate::plan::kubelet::{CONFIG_DIR, ENVIRONMENT_PATH};
 use crate::plan::kubelet_args::{VARIABLE, read_value, split_flag, split_words};
 use crate::tree::Dialect;
@@ -191,10 +191,10 @@ impl Effective {
         let (Layer::File(path) | Layer::DropIn(path)) = &layer else { return };
         let parsed = match snapshot.text(path) {
             Err(why) => Err(why),
-            Ok(None) => Err(format!("{path} does not exist")),
+            Ok(None) => Err(format!("{} does not exist", shown_text(path))),
             Ok(Some(text)) => match yaml::parse(&text) {
                 Ok(trees) => Ok(trees.first().map(|tree| tree.to_json(Dialect::Yaml11))),
-                Err(_) => Err(format!("{path} is neither YAML nor JSON")),
+                Err(_) => Err(format!("{} is neither YAML nor JSON", shown_text(path))),
             },
         };
         match parsed {
@@ -236,8 +236,8 @@ impl Effective {
         Ok(match set {
             Some((layer, value)) if !means_default(&value) => {
                 let origin = match &layer {
-                    Layer::DropIn(path) => format!("drop-in {path}"),
-                    Layer::File(path) => format!("file {path}"),
+                    Layer::DropIn(path) => format!("drop-in {}", shown_text(path)),
+                    Layer::File(path) => format!("file {}", shown_text(path)),
                     _ => String::new(),
                 };
                 Setting { value, layer, origin }

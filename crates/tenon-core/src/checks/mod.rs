@@ -6,6 +6,7 @@
 //! kubelet     the effective setting: flag over drop-in over file over compiled default
 //! cis         benchmark items as a table, and the rules they are judged by
 //! drift       the node against its record and its plan
+//! proxy       a proxy that catches the API server
 //! runtime     the running node against its files
 //! waivers     exceptions with reason and expiry, and the baseline of known findings
 //! mend        what `harden --fix` may change
@@ -19,6 +20,7 @@ pub mod cis;
 pub mod drift;
 pub mod kubelet;
 pub mod mend;
+pub mod proxy;
 pub mod report;
 pub mod runtime;
 pub mod snapshot;
@@ -274,7 +276,8 @@ pub fn shown(value: &Value) -> String {
     }
 }
 
-fn shown_text(text: &str) -> String {
+/// The same for one text, such as a path that a flag names.
+pub fn shown_text(text: &str) -> String {
     let known = SHOWN.iter().any(|word| text.starts_with(word)) && text.len() < 64;
     let path = text.starts_with('/') && text.len() < 256;
     match known || path || kubelet::duration_ms(text).is_some() {

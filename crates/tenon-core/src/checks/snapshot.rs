@@ -8,6 +8,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::shown_text;
 use crate::plan::record::Record;
 
 /// Something a check needs to see.
@@ -97,13 +98,14 @@ impl Snapshot {
 
     /// The text of a file; None if there is none, an error if it cannot be read as text.
     pub fn text(&self, path: &str) -> Result<Option<String>, String> {
+        let name = shown_text(path);
         match self.look(path) {
             Look::Absent => Ok(None),
-            Look::Hidden(why) => Err(format!("{path}: {why}")),
-            Look::There(seen) if seen.is_directory => Err(format!("{path} is a directory")),
+            Look::Hidden(why) => Err(format!("{name}: {why}")),
+            Look::There(seen) if seen.is_directory => Err(format!("{name} is a directory")),
             Look::There(seen) => match String::from_utf8(seen.body) {
                 Ok(text) => Ok(Some(text)),
-                Err(_) => Err(format!("{path} is not UTF-8")),
+                Err(_) => Err(format!("{name} is not UTF-8")),
             },
         }
     }

@@ -5,7 +5,7 @@
 
 use std::io;
 
-use tenon_core::checks::Finding;
+use tenon_core::checks::{Finding, proxy};
 use tenon_core::codes;
 use tenon_core::config::{self, Loaded, Options};
 use tenon_core::facts::Facts;
@@ -20,7 +20,9 @@ use crate::{gather, sources};
 /// Where nodeadm and Tenon's units keep the config of a node.
 const CACHE: &str = "/run/eks/nodeadm/config.json";
 const KUBELET_CONFIG: &str = "/etc/kubernetes/kubelet/config.json";
-const CONTAINERD_CONFIG: &str = "/etc/containerd/config.toml";
+/// Where the files of each daemon lie.
+const HOMES: [(&str, &str); 2] =
+    [("containerd", "/etc/containerd/"), ("kubelet", "/etc/kubernetes/")];
 const BPF_MOUNT: &str = "/etc/systemd/system/sys-fs-bpf.mount";
 
 /// Where config and facts are to be taken from.
@@ -40,11 +42,11 @@ pub enum Known {
         loaded: Box<Loaded>,
         facts: Box<Facts>,
         plan: Box<Plan>,
+        /// The kubelet drop-ins of others that were there when the facts were gathered.
+        intended: Vec<String>,
     },
     /// There is a config, and it is not acceptable.
-    Refused {
-        findings: Vec<Finding>,
-    },
+    Refused { findings: Vec<Finding> },
     /// Why nothing is known.
     Not(String),
 }
@@ -60,7 +62,7 @@ impl Known {
     /// The kubelet drop-ins of others that the plan reckoned with.
     pub(super) fn intended(&self) -> Vec<String> {
         match self {
-            Known::Plan { facts, .. } => facts.machine.kubelet_drop_ins.clone(),
+            Known::Plan { intended, .. } => intended.clone(),
             _ => Vec::new(),
         }
     }
@@ -83,7 +85,7 @@ impl Known {
                     "name the config with -c, and the facts with --facts if they were given",
                 )]
             }
-            Known::Plan { loaded, plan, .. } => {
+            Known::Plan { loaded, plan, facts, .. } => {
                 // That the cache stands in for the sources is what was asked for here.
                 let odd = |one: &&tenon_core::problem::Finding| {
                     one.problem.page.code != codes::config::CACHE_USED.code
@@ -92,6 +94,11 @@ impl Known {
                 let told: Vec<Finding> = all
                     .map(|one| Finding::of_config(&one.problem, one.stops(loaded.lenient)))
                     .collect();
+                let described = facts.cluster.as_ref().map(|cluster| &cluster.endpoint);
+                let given = &loaded.config.cluster.api_server_endpoint;
+                let endpoint = described.filter(|_| given.is_empty()).unwrap_or(given);
+                let proxied = proxy::judge(&loaded.config, endpoint);
+                let told = [told, proxied].concat();
                 match told.is_empty() {
                     false => told,
                     true => vec![blank().values("acceptable", "acceptable")],
@@ -124,15 +131,19 @@ pub fn known(root: Option<&Root>, wanted: Wanted) -> Result<Known, Problem> {
         return Ok(Known::Not("the facts of the node were not recorded".to_owned()));
     };
     look_back(root, &mut facts)?;
-    facts.machine.kubelet_drop_ins = gather::machine::drop_ins(root)?;
+    let now = gather::machine::drop_ins(root)?;
+    let intended = std::mem::replace(&mut facts.machine.kubelet_drop_ins, now);
     let record = crate::apply::load_record(root)?.unwrap_or_default();
     let options = options(&record, &loaded);
     let built = plan::build(&loaded.config, &facts, &options);
     Ok(match with_version_findings(built, &loaded, &facts) {
         Err(findings) => refused(&findings, loaded.lenient),
-        Ok(plan) => {
-            Known::Plan { loaded: Box::new(loaded), facts: Box::new(facts), plan: Box::new(plan) }
-        }
+        Ok(plan) => Known::Plan {
+            loaded: Box::new(loaded),
+            facts: Box::new(facts),
+            plan: Box::new(plan),
+            intended,
+        },
     })
 }
 
@@ -154,11 +165,9 @@ fn read(uris: &[String]) -> Result<sources::Sources, Problem> {
 fn options(record: &Record, loaded: &Loaded) -> plan::Options {
     let wrote = |path: &str| record.files.get(path);
     let kubelet = wrote(KUBELET_CONFIG);
-    let daemons: Vec<String> = [("containerd", wrote(CONTAINERD_CONFIG)), ("kubelet", kubelet)]
-        .into_iter()
-        .filter(|(_, mark)| mark.is_some())
-        .map(|(name, _)| name.to_owned())
-        .collect();
+    let at_home = |home: &str| record.files.keys().any(|path| path.starts_with(home));
+    let daemons = HOMES.iter().filter(|(_, home)| at_home(home));
+    let daemons: Vec<String> = daemons.map(|(name, _)| (*name).to_owned()).collect();
     plan::Options {
         file_mode_compat: kubelet.is_some_and(|mark| mark.mode & 0o077 != 0),
         daemons: (daemons.len() == 1).then_some(daemons),

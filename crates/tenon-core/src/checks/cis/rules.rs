@@ -8,7 +8,7 @@ use super::items::{Item, Role, Rule, Seat, Want};
 use crate::checks::kubelet::{self, Effective, Layer, Setting, duration_ms};
 use crate::checks::mend::{HARDEN_NAME, Mend};
 use crate::checks::snapshot::{Look, Snapshot, Stat};
-use crate::checks::{Family, Finding, State, shown, unit_file, veiled};
+use crate::checks::{Family, Finding, State, shown, shown_text, unit_file, veiled};
 use crate::plan::diff::parents;
 use crate::plan::digest::sha256;
 use crate::plan::kubeconfig;
@@ -143,7 +143,7 @@ impl<'a> Bench<'a> {
         let files = self.files(role).map_err(|why| Box::new(blank.clone().unknown(why)))?;
         let mut stats = Vec::new();
         for path in files {
-            let hidden = |why: &str| Box::new(blank.clone().at(path.as_str()).unknown(why));
+            let hidden = |why: &str| Box::new(blank.clone().at(shown_text(&path)).unknown(why));
             match self.snapshot.look(&path) {
                 Look::Absent => {}
                 Look::Hidden(why) => return Err(hidden(&why)),
@@ -167,7 +167,7 @@ impl<'a> Bench<'a> {
         let expected = format!("no wider than {widest:04o}");
         let wide = stats.iter().find(|(_, stat)| stat.mode & 0o7777 & !widest != 0);
         let (path, stat) = wide.unwrap_or(&stats[0]);
-        let finding = blank.at(path.as_str()).values(expected, format!("{:04o}", stat.mode));
+        let finding = blank.at(shown_text(path)).values(expected, format!("{:04o}", stat.mode));
         match wide {
             None => finding,
             Some(_) => {
@@ -189,7 +189,7 @@ impl<'a> Bench<'a> {
             stats.iter().filter(|(_, stat)| (stat.uid, stat.gid) != (0, 0)).collect();
         let (path, stat) = foreign.first().copied().unwrap_or(&stats[0]);
         let actual = format!("{}:{}", stat.uid, stat.gid);
-        let finding = blank.at(path.as_str()).values("0:0 (root:root)", actual);
+        let finding = blank.at(shown_text(path)).values("0:0 (root:root)", actual);
         match foreign.is_empty() {
             true => finding,
             false => finding.state(State::Fail).remedy(format!("chown root:root {path}")).mend(
@@ -217,12 +217,13 @@ impl<'a> Bench<'a> {
             Err(why) => finding.unknown(why),
             Ok(Some(text)) if text.contains("-----BEGIN CERTIFICATE-----") => finding,
             Ok(Some(_)) => {
-                let actual = format!("{path} holds no certificate");
+                let actual = format!("{} holds no certificate", shown_text(path));
                 finding.state(State::Fail).actual(actual).remedy(remedy)
             }
-            Ok(None) => {
-                finding.state(State::Fail).actual(format!("{path} does not exist")).remedy(remedy)
-            }
+            Ok(None) => finding
+                .state(State::Fail)
+                .actual(format!("{} does not exist", shown_text(path)))
+                .remedy(remedy),
         }
     }
 
