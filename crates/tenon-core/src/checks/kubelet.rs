@@ -220,7 +220,7 @@ impl Effective {
     /// The effective value of a setting; an error says why it cannot be known.
     pub fn get(&self, field: &str) -> Result<Setting, String> {
         let known = COMPILED.iter().find(|known| known.field == field);
-        if let Some(value) = known.and_then(|known| self.from_flag(known)) {
+        if let Some(value) = known.and_then(|known| self.by_flag(known)) {
             let flag = known.map_or("", |known| known.flag);
             let origin = format!("flag --{flag}, {}", self.source);
             return Ok(Setting { value, layer: Layer::Flag, origin });
@@ -246,7 +246,7 @@ impl Effective {
         })
     }
 
-    fn from_flag(&self, known: &Compiled) -> Option<Value> {
+    fn by_flag(&self, known: &Compiled) -> Option<Value> {
         let text = self.flag(known.flag)?;
         match known.field.split_once('.') {
             Some((GATES, gate)) => gate_in(&text, gate),
@@ -285,8 +285,8 @@ fn scalar(text: &str) -> Value {
 
 /// `A=true,B=false`
 fn gate_in(text: &str, gate: &str) -> Option<Value> {
-    let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
-    pairs.filter(|(name, _)| name.trim() == gate).last().map(|(_, value)| scalar(value.trim()))
+    let mut pairs = text.split(',').filter_map(|pair| pair.split_once('='));
+    pairs.rfind(|(name, _)| name.trim() == gate).map(|(_, value)| scalar(value.trim()))
 }
 
 /// A Go duration such as `4h0m0s` in milliseconds; None for other text.
@@ -362,8 +362,8 @@ mod tests {
             let found = node("--config=/c", &text, &[]).get(field).unwrap();
             assert_eq!((found.value, found.layer), (json!("4h0m0s"), Layer::Default), "{zero}");
         }
-        let arguments = format!("--config=/c --streaming-connection-idle-timeout=0");
-        let found = node(&arguments, "{}", &[]).get(field).unwrap();
+        let arguments = "--config=/c --streaming-connection-idle-timeout=0";
+        let found = node(arguments, "{}", &[]).get(field).unwrap();
         assert_eq!((found.value, found.layer), (json!(0), Layer::Flag));
     }
 

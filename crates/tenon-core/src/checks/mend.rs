@@ -174,8 +174,8 @@ fn with_directory(snapshot: &Snapshot, kubelet: &Effective) -> Result<Write, Str
 /// The drop-in as it stands, so that an earlier fix stays.
 fn existing(snapshot: &Snapshot, path: &str) -> Map<String, Value> {
     let text = snapshot.text(path).ok().flatten();
-    let parsed = text.and_then(|text| serde_json::from_str(&text).ok());
-    let mut document = parsed.unwrap_or_else(Map::new);
+    let parsed: Option<Map<_, _>> = text.and_then(|text| serde_json::from_str(&text).ok());
+    let mut document = parsed.unwrap_or_default();
     document.insert("kind".to_owned(), json!(KIND));
     document.insert("apiVersion".to_owned(), json!(API_VERSION));
     document

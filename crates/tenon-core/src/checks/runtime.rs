@@ -66,7 +66,7 @@ fn pod_limit(snapshot: &Snapshot, sight: &Sight) -> Finding {
     match effective(snapshot).and_then(|kubelet| kubelet.get("maxPods")) {
         Err(why) => blank.unknown(why),
         Ok(setting) => {
-            let right = setting.value == Value::from(planned);
+            let right = setting.value == planned;
             let finding =
                 blank.values(planned.to_string(), shown(&setting.value)).origin(setting.origin);
             match right {

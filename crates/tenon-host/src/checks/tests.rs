@@ -167,3 +167,75 @@ fn what_was_mended_is_not_drift_and_is_mended_once() {
     let mode = fs::metadata(node.dir.path().join(&path[1..])).unwrap();
     assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode.permissions()) & 0o777, 0o600);
 }
+
+macro_rules! golden {
+    ($path:literal) => {
+        include_str!(concat!("../../../../golden/plain/expect/", $path))
+    };
+}
+
+/// Files of the golden node `plain`, with the modes that Tenon gives them.
+const COLLECTED: [(&str, u32, &str); 4] = [
+    (ENVIRONMENT, 0o600, golden!("etc/eks/kubelet/environment")),
+    ("/etc/kubernetes/kubelet/config.json", 0o600, golden!("etc/kubernetes/kubelet/config.json")),
+    ("/etc/kubernetes/pki/ca.crt", 0o644, golden!("etc/kubernetes/pki/ca.crt")),
+    ("/var/lib/kubelet/kubeconfig", 0o666, "<redacted>"),
+];
+
+/// A bundle of those files, as `tenon logs collect` packs one.
+fn bundle(path: &Path) {
+    let item = |(index, (source, mode, body)): (usize, &(&str, u32, &str))| {
+        serde_json::json!({
+            "id": index.to_string(), "group": "kubelet", "path": format!("kubelet/{index}"),
+            "source": source, "status": "ok", "bytes": body.len(), "originalBytes": body.len(),
+            "ms": 0, "redactions": 0,
+            "node": {"kind": "file", "mode": mode, "uid": 0, "gid": 0, "size": body.len()},
+        })
+    };
+    let items: Vec<_> = COLLECTED.iter().enumerate().map(item).collect();
+    let manifest = serde_json::json!({
+        "schema": "tenon.logs/1", "tool": {"version": "", "commit": ""},
+        "node": {"instanceId": "i-1", "type": "", "family": "", "arch": "", "kubernetes": "",
+                 "bootId": ""},
+        "started": "", "elapsedMs": 0, "options": {}, "items": items,
+        "totals": {"items": 4, "bytes": 0, "compressedBytes": 0, "redactions": 0},
+    });
+    let file = fs::File::create(path).unwrap();
+    let packed = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+    let mut archive = ::tar::Builder::new(packed);
+    let mut add = |name: &str, body: &str| {
+        let mut header = ::tar::Header::new_ustar();
+        header.set_size(body.len() as u64);
+        header.set_mode(0o600);
+        archive.append_data(&mut header, name, body.as_bytes()).unwrap();
+    };
+    add("manifest.json", &manifest.to_string());
+    for (index, (_, _, body)) in COLLECTED.iter().enumerate() {
+        add(&format!("kubelet/{index}"), body);
+    }
+    archive.into_inner().unwrap().finish().unwrap();
+}
+
+#[test]
+fn a_bundle_is_judged_as_far_as_it_can_tell() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("node.tar.gz");
+    bundle(&path);
+    let eyes = Eyes::on_bundle(&path).unwrap();
+    let mut examination = Examination::begin(&eyes).unwrap();
+    let found = examination.cis(Profile::find("eks-1.8").unwrap());
+    for (id, state) in [
+        ("eks-3.1.1", State::Fail),
+        ("eks-3.1.3", State::Pass),
+        ("eks-3.2.1", State::Pass),
+        ("eks-3.2.3", State::Pass),
+        ("extra-parents", State::Unknown),
+    ] {
+        assert!(states(&found).contains(&(id, state)), "{id} {found:?}");
+    }
+    let known = known(eyes.root(), Wanted::default()).unwrap();
+    let found = examination.drift(&known).unwrap();
+    assert_eq!(states(&found), [("drift-record", State::Unknown)]);
+    assert_eq!(states(&known.findings()), [("config", State::Unknown)]);
+    assert!(Eyes::on_bundle(Path::new("/none/such")).is_err());
+}
