@@ -1,6 +1,6 @@
 //! The running node against its files: kernel settings, modules, mounts, the kubelet's own word.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::kubelet::{self, Effective};
 use super::snapshot::{Look, Snapshot};
@@ -175,7 +175,7 @@ fn told(snapshot: &Snapshot, sight: &Sight) -> Vec<Finding> {
         let blank = blank(field);
         match kubelet.get(field) {
             Err(why) => blank.unknown(why),
-            Ok(setting) if setting.value == running => {
+            Ok(setting) if setting.value == running || is_left_out(&setting.value, &running) => {
                 blank.values(shown(&setting.value), shown(&running)).origin(setting.origin)
             }
             Ok(setting) => blank
@@ -188,10 +188,13 @@ fn told(snapshot: &Snapshot, sight: &Sight) -> Vec<Finding> {
     COMPARED.iter().map(judge).collect()
 }
 
+/// The kubelet's answer leaves out plain fields that are zero or false.
+fn is_left_out(written: &Value, running: &Value) -> bool {
+    running.is_null() && [json!(0), json!(false), Value::Null].contains(written)
+}
+
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::checks::snapshot::Seen;
 
@@ -234,7 +237,7 @@ mod tests {
 
     #[test]
     fn the_kubelets_own_word_is_compared_with_its_files() {
-        let told = json!({"maxPods": 110, "readOnlyPort": 0});
+        let told = json!({"maxPods": 110});
         let sight = Sight { live: true, told: Some(Ok(told)), max_pods: Some(17) };
         let findings = judge(&node(&[]), &sight);
         let by_field = |field: &str| {
