@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use serde_json::json;
 use tenon_core::checks::mend::Mending;
 use tenon_core::checks::report::Report;
 use tenon_core::codes;
@@ -14,7 +13,7 @@ use tenon_host::stop;
 
 use super::check_args::CheckArgs;
 use super::{Global, node_args};
-use crate::output::{self, Failure, Format, Outcome};
+use crate::output::{self, Failure, Outcome};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "--fix sets modes and owners, and kubelet settings in a drop-in of its own
@@ -51,11 +50,12 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
             Problem::new(&codes::checks::NOT_FIXABLE_HERE, "--fix does not go with --bundle")
         })?;
         let mending = examination.mending(&known, &report.findings);
-        show(args, &mending)?;
+        show(&mending);
         if !args.dry_run && !mending.is_empty() {
             fix(args, root, &mending)?;
             report = again(args, &eyes, &known)?;
         }
+        report.mending = Some(mending);
     }
     args.check.tell(&report, false)?;
     match report.exit() {
@@ -90,12 +90,7 @@ fn again(args: &Args, eyes: &Eyes, known: &Known) -> Result<Report, Problem> {
 }
 
 /// Tells the plan before it is carried out: on standard error, so that the answer stays one.
-fn show(args: &Args, mending: &Mending) -> Outcome {
-    if args.check.output == Format::Json && args.dry_run {
-        let plan = json!({"schema": "tenon.mending/1", "plan": mending.to_json()});
-        output::tell(&format!("{plan}\n"));
-        return Ok(());
-    }
+fn show(mending: &Mending) {
     let mut text = String::new();
     for line in mending.lines() {
         text.push_str(&format!("  {line}\n"));
@@ -107,7 +102,6 @@ fn show(args: &Args, mending: &Mending) -> Outcome {
         text.push_str("  nothing to mend\n");
     }
     output::tell(&text);
-    Ok(())
 }
 
 fn fix(args: &Args, root: &Root, mending: &Mending) -> Outcome {

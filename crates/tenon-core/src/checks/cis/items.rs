@@ -19,18 +19,8 @@ pub enum Rule {
     Mode(Role, u32),
     /// root:root
     Owner(Role),
-    /// A setting of the kubelet.
-    Value(&'static str, Want),
-    /// The client CA is set, exists and parses.
-    ClientCa,
-    /// The gate for rotation of serving certificates, and the setting that uses it.
-    ServingRotation,
-    /// A pair of files, or rotation instead.
-    ServingCertificate,
-    /// The benchmark's suites, and no protocol older than TLS 1.2.
-    Ciphers,
-    /// `--hostname-override` is absent.
-    HostnameOverride,
+    /// What the kubelet is told, by its files and as it runs.
+    Kubelet(Ask),
     /// `IPAddressDeny=any` with an allow list.
     AddressFilter,
     /// kube-proxy's metrics on loopback.
@@ -43,6 +33,23 @@ pub enum Rule {
     Parents,
     /// Only a person, or another command, can tell: what to look at.
     Elsewhere(Seat, &'static str),
+}
+
+/// Questions about the kubelet's settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ask {
+    /// A setting of the kubelet.
+    Value(&'static str, Want),
+    /// The client CA is set, exists and parses.
+    ClientCa,
+    /// The gate for rotation of serving certificates, and the setting that uses it.
+    ServingRotation,
+    /// A pair of files, or rotation instead.
+    ServingCertificate,
+    /// The benchmark's suites, and no protocol older than TLS 1.2.
+    Ciphers,
+    /// `--hostname-override` is absent.
+    HostnameOverride,
 }
 
 /// Who can tell what Tenon cannot see on a node.
@@ -102,17 +109,23 @@ const fn item(id: &'static str, severity: Severity, title: &'static str, rule: R
     Item { id, title, severity, rule }
 }
 
-const ANONYMOUS: Rule = Rule::Value("authentication.anonymous.enabled", Want::Is(false));
-const AUTHORIZATION: Rule =
-    Rule::Value("authorization.mode", Want::Not { word: "AlwaysAllow", fix: "Webhook" });
-const READ_ONLY_PORT: Rule = Rule::Value("readOnlyPort", Want::Zero);
-const IDLE_TIMEOUT: Rule =
-    Rule::Value("streamingConnectionIdleTimeout", Want::NotZeroTime { fix: "4h0m0s" });
-const UTIL_CHAINS: Rule = Rule::Value("makeIPTablesUtilChains", Want::Is(true));
-const EVENT_RATE: Rule = Rule::Value("eventRecordQPS", Want::AtLeast { least: 0, fix: 50 });
-const CLIENT_ROTATION: Rule = Rule::Value("rotateCertificates", Want::NotFalse);
+const ANONYMOUS: Rule =
+    Rule::Kubelet(Ask::Value("authentication.anonymous.enabled", Want::Is(false)));
+const AUTHORIZATION: Rule = Rule::Kubelet(Ask::Value(
+    "authorization.mode",
+    Want::Not { word: "AlwaysAllow", fix: "Webhook" },
+));
+const READ_ONLY_PORT: Rule = Rule::Kubelet(Ask::Value("readOnlyPort", Want::Zero));
+const IDLE_TIMEOUT: Rule = Rule::Kubelet(Ask::Value(
+    "streamingConnectionIdleTimeout",
+    Want::NotZeroTime { fix: "4h0m0s" },
+));
+const UTIL_CHAINS: Rule = Rule::Kubelet(Ask::Value("makeIPTablesUtilChains", Want::Is(true)));
+const EVENT_RATE: Rule =
+    Rule::Kubelet(Ask::Value("eventRecordQPS", Want::AtLeast { least: 0, fix: 50 }));
+const CLIENT_ROTATION: Rule = Rule::Kubelet(Ask::Value("rotateCertificates", Want::NotFalse));
 const SERVER_GATE: Rule =
-    Rule::Value("featureGates.RotateKubeletServerCertificate", Want::NotFalse);
+    Rule::Kubelet(Ask::Value("featureGates.RotateKubeletServerCertificate", Want::NotFalse));
 
 /// CIS Amazon EKS, section 3, in the numbering of versions 1.5 to 1.8.
 pub static EKS: &[Item] = &[
@@ -122,13 +135,13 @@ pub static EKS: &[Item] = &[
     item("3.1.4", Medium, "owner of the kubelet's config", Rule::Owner(Role::Config)),
     item("3.2.1", High, "anonymous access to the kubelet is off", ANONYMOUS),
     item("3.2.2", High, "the kubelet authorizes requests", AUTHORIZATION),
-    item("3.2.3", High, "the kubelet has a client CA", Rule::ClientCa),
+    item("3.2.3", High, "the kubelet has a client CA", Rule::Kubelet(Ask::ClientCa)),
     item("3.2.4", High, "the read-only port is closed", READ_ONLY_PORT),
     item("3.2.5", Low, "idle streams end", IDLE_TIMEOUT),
     item("3.2.6", Low, "the kubelet manages its iptables chains", UTIL_CHAINS),
     item("3.2.7", Low, "the rate of events is chosen", EVENT_RATE),
     item("3.2.8", Medium, "client certificates rotate", CLIENT_ROTATION),
-    item("3.2.9", Medium, "serving certificates rotate", Rule::ServingRotation),
+    item("3.2.9", Medium, "serving certificates rotate", Rule::Kubelet(Ask::ServingRotation)),
 ];
 
 /// CIS Kubernetes 1.11, section 4.
@@ -150,40 +163,45 @@ pub static K8S: &[Item] = &[
     item("4.1.10", Medium, "owner of the kubelet's config", Rule::Owner(Role::Config)),
     item("4.2.1", High, "anonymous access to the kubelet is off", ANONYMOUS),
     item("4.2.2", High, "the kubelet authorizes requests", AUTHORIZATION),
-    item("4.2.3", High, "the kubelet has a client CA", Rule::ClientCa),
+    item("4.2.3", High, "the kubelet has a client CA", Rule::Kubelet(Ask::ClientCa)),
     item("4.2.4", High, "the read-only port is closed", READ_ONLY_PORT),
     item("4.2.5", Low, "idle streams end", IDLE_TIMEOUT),
     item("4.2.6", Low, "the kubelet manages its iptables chains", UTIL_CHAINS),
-    item("4.2.7", Low, "the node's name is not overridden", Rule::HostnameOverride),
+    item("4.2.7", Low, "the node's name is not overridden", Rule::Kubelet(Ask::HostnameOverride)),
     item("4.2.8", Low, "the rate of events is chosen", EVENT_RATE),
-    item("4.2.9", Medium, "the kubelet serves with a certificate", Rule::ServingCertificate),
+    item(
+        "4.2.9",
+        Medium,
+        "the kubelet serves with a certificate",
+        Rule::Kubelet(Ask::ServingCertificate),
+    ),
     item("4.2.10", Medium, "client certificates rotate", CLIENT_ROTATION),
     item("4.2.11", Medium, "the gate for serving certificates is open", SERVER_GATE),
-    item("4.2.12", Medium, "strong cipher suites only", Rule::Ciphers),
+    item("4.2.12", Medium, "strong cipher suites only", Rule::Kubelet(Ask::Ciphers)),
     item(
         "4.2.13",
         Medium,
         "pods have a limit of processes",
-        Rule::Value(
+        Rule::Kubelet(Ask::Value(
             "podPidsLimit",
             Want::Chosen {
                 fix: 4096,
                 unset: "the compiled default: how many processes a pod needs is a choice; \
                         `tenon harden --profile k8s-1.11 --fix` makes it 4096",
             },
-        ),
+        )),
     ),
     item(
         "4.2.14",
         Medium,
         "pods get the runtime's seccomp profile",
-        Rule::Value(
+        Rule::Kubelet(Ask::Value(
             "seccompDefault",
             Want::On {
                 unset: "the compiled default: the profile can stop workloads that run today; \
                         `tenon harden --profile k8s-1.11 --fix` switches it on",
             },
-        ),
+        )),
     ),
     item("4.2.15", Low, "the kubelet accepts known addresses only", Rule::AddressFilter),
     item("4.3.1", Low, "kube-proxy's metrics stay on the machine", Rule::ProxyMetrics),
@@ -212,7 +230,7 @@ pub static EXTRA: &[Item] = &[
         "kernel-defaults",
         Medium,
         "the kubelet refuses other kernel settings",
-        Rule::Value("protectKernelDefaults", Want::Is(true)),
+        Rule::Kubelet(Ask::Value("protectKernelDefaults", Want::Is(true))),
     ),
     item("own-units", Low, "Tenon's own units are sandboxed", Rule::OwnUnits),
     item(

@@ -1,10 +1,11 @@
 //! Benchmark items for a node, judged on effective values.
 //!
 //! `items` is the table: one row per item of each profile. `rules` holds the few kinds of
-//! questions that all rows are made of.
+//! questions that all rows are made of, `settings` those about the kubelet's settings.
 
 mod items;
 mod rules;
+mod settings;
 
 use super::Finding;
 use super::snapshot::Snapshot;
@@ -12,7 +13,7 @@ use crate::codes;
 use crate::nearest::nearest;
 use crate::problem::Problem;
 
-pub use items::{EKS, EXTRA, Item, K8S, Rule};
+pub use items::{EKS, EXTRA, Item, K8S};
 
 /// A benchmark by the name that `--profile` takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::items::{Item, Role, Rule, Seat, Want};
-use crate::checks::kubelet::{self, Effective, Layer, Setting, duration_ms};
-use crate::checks::mend::{HARDEN_NAME, Mend};
+use super::items::{Ask, Item, Role, Rule, Seat};
+use super::settings::{self, mended};
+use crate::checks::kubelet::{self, Effective};
+use crate::checks::mend::Mend;
 use crate::checks::snapshot::{Look, Snapshot, Stat};
 use crate::checks::{Family, Finding, State, shown, shown_text, unit_file, veiled};
 use crate::plan::diff::parents;
@@ -20,29 +21,6 @@ const PROXY_KUBECONFIGS: [&str; 2] =
     ["/var/lib/kube-proxy/kubeconfig", "/etc/kubernetes/kube-proxy.conf"];
 const USER_DATA: &str = "/var/lib/cloud/instance/user-data.txt";
 const UNIT_DIRECTORY: &str = "/etc/systemd/system";
-
-/// The suites that the benchmark accepts.
-const SUITES: [&str; 10] = [
-    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
-    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
-    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305",
-    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
-    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
-    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
-    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305",
-    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
-    "TLS_RSA_WITH_AES_128_GCM_SHA256",
-    "TLS_RSA_WITH_AES_256_GCM_SHA384",
-];
-/// What a mended list holds: forward secrecy only.
-const FIX_SUITES: [&str; 6] = [
-    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
-    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
-    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305",
-    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
-    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
-    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305",
-];
 
 /// A snapshot with the kubelet read from it.
 pub(super) struct Bench<'a> {
@@ -87,27 +65,27 @@ impl<'a> Bench<'a> {
                 let why = "the instance's own settings, which the node cannot see";
                 blank.state(State::Manual).at("EC2").values("required, 1", why).remedy(remedy)
             }
-            rule => match &self.kubelets {
+            Rule::Kubelet(ask) => match &self.kubelets {
                 Err(why) => blank.unknown(why.as_str()),
                 Ok(kubelets) => {
-                    let each = kubelets.iter().map(|kubelet| self.of(kubelet, &blank, rule));
-                    each.min_by_key(|finding| finding.state).unwrap_or(blank)
+                    let each = kubelets.iter().map(|kubelet| self.of(kubelet, &blank, ask));
+                    let worst = each.min_by_key(|finding| finding.state);
+                    worst.unwrap_or_else(|| blank.clone().unknown("there is no kubelet"))
                 }
             },
         }
     }
 
-    /// Judges a rule about what the kubelet is told.
-    fn of(&self, kubelet: &Effective, blank: &Finding, rule: Rule) -> Finding {
+    /// Judges what the kubelet is told.
+    fn of(&self, kubelet: &Effective, blank: &Finding, ask: Ask) -> Finding {
         let blank = blank.clone();
-        match rule {
-            Rule::Value(field, want) => value(kubelet, blank, field, want),
-            Rule::ClientCa => self.client_ca(kubelet, blank),
-            Rule::ServingRotation => serving_rotation(kubelet, blank),
-            Rule::ServingCertificate => serving_certificate(kubelet, blank),
-            Rule::Ciphers => ciphers(kubelet, blank),
-            Rule::HostnameOverride => self.hostname_override(kubelet, blank),
-            _ => blank,
+        match ask {
+            Ask::Value(field, want) => settings::value(kubelet, blank, field, want),
+            Ask::ServingRotation => settings::serving_rotation(kubelet, blank),
+            Ask::ServingCertificate => settings::serving_certificate(kubelet, blank),
+            Ask::Ciphers => settings::ciphers(kubelet, blank),
+            Ask::ClientCa => self.client_ca(kubelet, blank),
+            Ask::HostnameOverride => self.hostname_override(kubelet, blank),
         }
     }
 
@@ -371,126 +349,4 @@ fn too_wide(stats: &[(String, Stat)], widest: u32) -> Vec<String> {
 
 fn is_loopback(address: &str) -> bool {
     ["127.", "localhost", "[::1]", "::1"].iter().any(|start| address.starts_with(start))
-}
-
-/// Judges a setting by what it must be.
-fn value(kubelet: &Effective, blank: Finding, field: &str, want: Want) -> Finding {
-    let blank = blank.at(field);
-    let setting = match kubelet.get(field) {
-        Ok(setting) => setting,
-        Err(why) => return blank.unknown(why),
-    };
-    let (expected, right, fix) = judge(&setting, want);
-    let finding = blank.values(expected, shown(&setting.value)).origin(&setting.origin);
-    if right {
-        return finding;
-    }
-    let finding = mended(finding.state(State::Fail), &setting, field, fix);
-    match want {
-        Want::Chosen { unset, .. } | Want::On { unset } if setting.layer == Layer::Default => {
-            finding.excused(unset)
-        }
-        _ => finding,
-    }
-}
-
-/// What is expected in words, whether it is so, and the value that would make it so.
-fn judge(setting: &Setting, want: Want) -> (String, bool, Value) {
-    let value = &setting.value;
-    let words = |text: &str| text.to_owned();
-    match want {
-        Want::Is(wanted) => (wanted.to_string(), *value == json!(wanted), json!(wanted)),
-        Want::NotFalse => {
-            let unset = matches!(setting.layer, Layer::Default | Layer::Legacy);
-            (words("true or absent"), unset || *value == json!(true), json!(true))
-        }
-        Want::Not { word, fix } => {
-            (format!("anything but {word}"), value.as_str() != Some(word), json!(fix))
-        }
-        Want::Zero => (words("0"), *value == json!(0), json!(0)),
-        Want::NotZeroTime { fix } => {
-            let zero = value
-                .as_str()
-                .map_or(value.as_i64() == Some(0), |text| duration_ms(text) == Some(0));
-            (words("not 0"), !zero, json!(fix))
-        }
-        Want::AtLeast { least, fix } => {
-            let right = value.as_i64().is_some_and(|number| number >= least);
-            (format!("{least} or more"), right, json!(fix))
-        }
-        Want::Chosen { fix, .. } => {
-            let right = value.as_i64().is_some_and(|number| number > 0);
-            (words("more than 0"), right, json!(fix))
-        }
-        Want::On { .. } => (words("true"), *value == json!(true), json!(true)),
-        Want::NotOldTls => {
-            let old = ["VersionTLS10", "VersionTLS11"];
-            let right = value.as_str().is_none_or(|version| !old.contains(&version));
-            (words("VersionTLS12 or newer"), right, json!("VersionTLS12"))
-        }
-        Want::Suites => {
-            let known = |suite: &Value| suite.as_str().is_some_and(|name| SUITES.contains(&name));
-            let right =
-                value.as_array().is_some_and(|list| !list.is_empty() && list.iter().all(known));
-            (words("a subset of the benchmark's suites"), right, json!(FIX_SUITES))
-        }
-    }
-}
-
-/// Adds what to do: through a drop-in, unless something of higher rank would win over it.
-fn mended(finding: Finding, setting: &Setting, field: &str, fix: Value) -> Finding {
-    let told = match &fix {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    match &setting.layer {
-        Layer::Flag => finding.remedy(format!("remove the {}", setting.origin)),
-        Layer::Legacy => {
-            finding.remedy("start the kubelet with --config; `tenon init` writes both")
-        }
-        Layer::DropIn(path) if path.rsplit('/').next() > Some(HARDEN_NAME) => {
-            finding.remedy(format!("set {field} to {told} in {path}, which is read last"))
-        }
-        _ => {
-            let remedy =
-                format!("set {field} to {told}, or run `tenon harden --fix` with this profile");
-            finding.remedy(remedy).mend(Mend::Setting { field: field.to_owned(), value: fix })
-        }
-    }
-}
-
-fn serving_rotation(kubelet: &Effective, blank: Finding) -> Finding {
-    for field in ["featureGates.RotateKubeletServerCertificate", "serverTLSBootstrap"] {
-        let finding = value(kubelet, blank.clone(), field, Want::Is(true));
-        if finding.state != State::Pass {
-            return finding;
-        }
-    }
-    blank.at("serverTLSBootstrap").values("true, and its gate open", "both")
-}
-
-fn ciphers(kubelet: &Effective, blank: Finding) -> Finding {
-    let version = value(kubelet, blank.clone(), "tlsMinVersion", Want::NotOldTls);
-    match version.state {
-        State::Pass => value(kubelet, blank, "tlsCipherSuites", Want::Suites),
-        _ => version,
-    }
-}
-
-fn serving_certificate(kubelet: &Effective, blank: Finding) -> Finding {
-    let set = |field: &str| kubelet.get(field).map(|setting| setting.value.is_string());
-    let pair = set("tlsCertFile").and_then(|one| Ok(one && set("tlsPrivateKeyFile")?));
-    match pair {
-        Err(why) => blank.at("tlsCertFile").unknown(why),
-        Ok(true) => blank.at("tlsCertFile").values("certificate and key", "both are set"),
-        Ok(false) => {
-            let mut finding = value(kubelet, blank, "serverTLSBootstrap", Want::Is(true));
-            finding.expected =
-                "tlsCertFile and tlsPrivateKeyFile, or serverTLSBootstrap".to_owned();
-            if finding.state == State::Pass {
-                finding.actual = "satisfied by rotation".to_owned();
-            }
-            finding
-        }
-    }
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use super::mend::Mending;
 use super::{Family, Finding, State};
 
 /// From which state on findings make the answer "no".
@@ -33,6 +34,8 @@ pub struct Report {
     /// Findings that the baseline has.
     pub accepted: usize,
     pub fail_on: FailOn,
+    /// What `harden --fix` changes, or would change.
+    pub mending: Option<Mending>,
 }
 
 impl Report {
@@ -80,7 +83,7 @@ impl Report {
     }
 
     pub fn to_json(&self) -> Value {
-        json!({
+        let mut json = json!({
             "schema": "tenon.validate/1",
             "source": self.source,
             "instanceId": self.node,
@@ -89,7 +92,11 @@ impl Report {
             "inBaseline": self.accepted,
             "exit": self.exit(),
             "findings": self.findings.iter().map(Finding::to_json).collect::<Vec<_>>(),
-        })
+        });
+        if let Some(mending) = &self.mending {
+            json["mending"] = mending.to_json();
+        }
+        json
     }
 
     /// For people; passed and not applicable checks only on request.
