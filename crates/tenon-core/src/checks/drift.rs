@@ -252,7 +252,7 @@ fn restarts(snapshot: &Snapshot, record: &Record, sight: &Sight) -> Vec<Finding>
             Observed::File(held) => Some((held.modified_us, path)),
             _ => None,
         });
-        let newer = newest.max().filter(|(modified_us, _)| *modified_us > process.started_us);
+        let newer = newest.max().filter(|(modified_us, _)| process.is_older_than(*modified_us));
         // A file written anew with the same content changes nothing.
         let differs = diff::input_hash(&mark.inputs, tree) != mark.input_hash;
         let Some((_, path)) = newer.filter(|_| differs) else { continue };

@@ -41,6 +41,8 @@ pub struct Seen {
     pub is_directory: bool,
     /// Content of a file up to the host's bound.
     pub body: Vec<u8>,
+    /// Microseconds since 1970 of the last change of content; 0 in a bundle.
+    pub modified_us: i64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -59,6 +61,16 @@ pub struct Process {
     pub arguments: Vec<String>,
     /// Microseconds since 1970.
     pub started_us: i64,
+}
+
+/// How exact a start time is: the kernel tells the boot in whole seconds.
+const SLACK_US: i64 = 2_000_000;
+
+impl Process {
+    /// True when a file was certainly changed after this process was started.
+    pub fn is_older_than(&self, modified_us: i64) -> bool {
+        modified_us > self.started_us + SLACK_US
+    }
 }
 
 /// Everything that the checks may look at.

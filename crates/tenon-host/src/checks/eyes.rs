@@ -85,10 +85,10 @@ impl Eyes {
         let stat = node.as_ref().map(|node| Stat { mode: node.mode, uid: node.uid, gid: node.gid });
         let is_directory = node.is_some_and(|node| node.kind == "directory");
         if is_directory {
-            return Look::There(Seen { stat, is_directory, body: Vec::new() });
+            return Look::There(Seen { stat, is_directory, ..Seen::default() });
         }
         match self.source.read(path, LARGEST) {
-            Answered::Known(body) => Look::There(Seen { stat, is_directory, body }),
+            Answered::Known(body) => Look::There(Seen { stat, is_directory, body, modified_us: 0 }),
             Answered::Absent => Look::Absent,
             Answered::Unknown(why) => Look::Hidden(why),
         }
@@ -111,6 +111,7 @@ fn see(root: &Root, path: &str) -> io::Result<Seen> {
         stat: Some(Stat { mode: stat.st_mode & 0o7777, uid: stat.st_uid, gid: stat.st_gid }),
         is_directory: kind == FileType::Directory,
         body: Vec::new(),
+        modified_us: stat.st_mtime * 1_000_000 + stat.st_mtime_nsec as i64 / 1000,
     };
     if kind == FileType::RegularFile {
         seen.body = read_up_to(std::fs::File::from(file), LARGEST)?;

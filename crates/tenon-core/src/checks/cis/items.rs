@@ -29,6 +29,8 @@ pub enum Rule {
     UserData,
     /// The sandbox of Tenon's own units.
     OwnUnits,
+    /// The kubelet was started after its files became what they are, with the flags they have.
+    Restart,
     /// No directory above an owned file that others can write to.
     Parents,
     /// Only a person, or another command, can tell: what to look at.
@@ -232,6 +234,7 @@ pub static EXTRA: &[Item] = &[
         "the kubelet refuses other kernel settings",
         Rule::Kubelet(Ask::Value("protectKernelDefaults", Want::Is(true))),
     ),
+    item("restart", Medium, "the kubelet runs with its files as they are", Rule::Restart),
     item("own-units", Low, "Tenon's own units are sandboxed", Rule::OwnUnits),
     item(
         "parents",

@@ -26,7 +26,7 @@ const UNIT_DIRECTORY: &str = "/etc/systemd/system";
 pub(super) struct Bench<'a> {
     snapshot: &'a Snapshot,
     /// The kubelet as its files make it, and as it runs if that differs.
-    kubelets: Result<Vec<Effective>, String>,
+    kubelets: Result<(Effective, Option<Effective>), String>,
 }
 
 impl<'a> Bench<'a> {
@@ -37,11 +37,11 @@ impl<'a> Bench<'a> {
         let kubelets = match (from_files, running) {
             (Ok((arguments, source)), Some(process)) if arguments != process.arguments => {
                 let source_now = format!("process {}", process.pid);
-                Ok(vec![of(arguments, source), of(process.arguments.clone(), source_now)])
+                Ok((of(arguments, source), Some(of(process.arguments.clone(), source_now))))
             }
-            (Ok((arguments, source)), _) => Ok(vec![of(arguments, source)]),
+            (Ok((arguments, source)), _) => Ok((of(arguments, source), None)),
             (Err(_), Some(process)) => {
-                Ok(vec![of(process.arguments.clone(), format!("process {}", process.pid))])
+                Ok((of(process.arguments.clone(), format!("process {}", process.pid)), None))
             }
             (Err(why), None) => Err(why),
         };
@@ -60,6 +60,7 @@ impl<'a> Bench<'a> {
             Rule::UserData => self.user_data(blank),
             Rule::OwnUnits => self.own_units(blank),
             Rule::Parents => self.parents(blank),
+            Rule::Restart => self.restart(blank),
             Rule::Elsewhere(Seat::Image, why) => blank.not_applicable(why),
             Rule::Elsewhere(Seat::Person, remedy) => {
                 let why = "the instance's own settings, which the node cannot see";
@@ -67,10 +68,12 @@ impl<'a> Bench<'a> {
             }
             Rule::Kubelet(ask) => match &self.kubelets {
                 Err(why) => blank.unknown(why.as_str()),
-                Ok(kubelets) => {
-                    let each = kubelets.iter().map(|kubelet| self.of(kubelet, &blank, ask));
-                    let worst = each.min_by_key(|finding| finding.state);
-                    worst.unwrap_or_else(|| blank.clone().unknown("there is no kubelet"))
+                Ok((kubelet, running)) => {
+                    let by_files = self.of(kubelet, &blank, ask);
+                    match running.as_ref().map(|running| self.of(running, &blank, ask)) {
+                        Some(now) if now.state < by_files.state => worse_now(now, by_files),
+                        _ => by_files,
+                    }
                 }
             },
         }
@@ -92,7 +95,7 @@ impl<'a> Bench<'a> {
     /// The files of a role; an error says why they are not known.
     fn files(&self, role: Role) -> Result<Vec<String>, String> {
         let kubelet = || match &self.kubelets {
-            Ok(kubelets) => kubelets.first().ok_or_else(|| "no kubelet".to_owned()),
+            Ok((kubelet, _)) => Ok(kubelet),
             Err(why) => Err(why.clone()),
         };
         Ok(match role {
@@ -316,6 +319,33 @@ impl<'a> Bench<'a> {
             && last("NoNewPrivileges").is_some_and(|value| yes(&value))
     }
 
+    fn restart(&self, blank: Finding) -> Finding {
+        let Some(process) = self.snapshot.process("kubelet") else {
+            return blank.not_applicable("the kubelet does not run here");
+        };
+        let blank = blank.at(kubelet::UNIT).origin(format!("process {}", process.pid));
+        let pending = |why: String| {
+            let remedy = "systemctl restart kubelet.service, or `tenon init`";
+            blank.clone().state(State::Warn).values("nothing is pending", why).remedy(remedy)
+        };
+        let files = match self.files(Role::Config) {
+            Ok(files) => files,
+            Err(why) => return blank.clone().unknown(why),
+        };
+        if self.kubelets.as_ref().is_ok_and(|(_, running)| running.is_some()) {
+            return pending("its flags are not those of its files".to_owned());
+        }
+        for path in files.iter().map(String::as_str).chain([ENVIRONMENT_PATH]) {
+            match self.snapshot.look(path) {
+                Look::There(seen) if process.is_older_than(seen.modified_us) => {
+                    return pending(format!("{} is newer", shown_text(path)));
+                }
+                _ => {}
+            }
+        }
+        blank.values("nothing is pending", "nothing is pending")
+    }
+
     fn parents(&self, blank: Finding) -> Finding {
         let recorded = self.snapshot.record.iter().flat_map(|record| record.files.keys());
         let known = [CONFIG_PATH, CA_PATH, kubeconfig::PATH, ENVIRONMENT_PATH];
@@ -340,6 +370,16 @@ impl<'a> Bench<'a> {
             false => blank.unknown("no mode of a directory could be seen"),
         }
     }
+}
+
+/// The running kubelet's answer where it is the worse one. What its files can be mended by
+/// stays; what is right in them already needs a restart alone.
+fn worse_now(now: Finding, by_files: Finding) -> Finding {
+    let remedy = match by_files.state {
+        State::Pass => "systemctl restart kubelet.service: its files are right already".to_owned(),
+        _ => now.remedy,
+    };
+    Finding { remedy, mend: by_files.mend, ..now }
 }
 
 fn too_wide(stats: &[(String, Stat)], widest: u32) -> Vec<String> {
