@@ -25,6 +25,8 @@ const DOCUMENT_CAP: u64 = 1 << 20;
 #[derive(Debug, Default)]
 pub struct Known {
     pub node: NodeIdentity,
+    /// Name of the cluster, where the node's config tells it.
+    pub cluster: String,
     /// None where the metadata service was not asked or did not answer.
     pub instance: Option<Instance>,
     /// Items made on the way: `facts.json`, `user-data`.
@@ -46,6 +48,12 @@ pub fn look(source: &Source, facts: Option<&Facts>) -> Known {
             serde_json::from_str(&text(RECORD_PATH)).unwrap_or_default();
         node.instance_id = record["instanceId"].as_str().unwrap_or_default().to_owned();
     }
+    let named = CACHES.iter().find_map(|path| {
+        let cache: serde_json::Value = serde_json::from_str(&text(path)).ok()?;
+        cache["spec"]["cluster"]["name"].as_str().map(str::to_owned)
+    });
+    known.cluster = named.unwrap_or_default();
+    let node = &mut known.node;
     let release = text("/etc/os-release");
     let field = |name: &str| {
         let line = release.lines().find_map(|line| line.strip_prefix(name));
