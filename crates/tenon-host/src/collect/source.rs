@@ -3,7 +3,7 @@
 //! Whatever can be asked of one can be asked of the others. What a source cannot know is
 //! [`Answer::Unknown`] with the reason, and never counts as fine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -267,6 +267,21 @@ impl Source {
         }
     }
 
+    /// When the last boot began, in microseconds since 1970; None if nothing tells.
+    pub fn boot_start_us(&self) -> Option<u64> {
+        match &self.held {
+            Held::Live(_) => {
+                let uptime = self.read_text("/proc/uptime").known()?;
+                let up_s = uptime.split('.').next()?.parse::<u64>().ok()?;
+                let now =
+                    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?;
+                Some(now.as_secs().saturating_sub(up_s) * 1_000_000)
+            }
+            Held::Root(root) => journal::last_boot_start(root),
+            Held::Bundle(_) => None,
+        }
+    }
+
     fn read_root(&self, root: &Root, path: &str, cap: u64) -> Answer<Vec<u8>> {
         match read_file(root, path, cap) {
             Ok(Some(bytes)) => Answer::Known(bytes),
@@ -360,6 +375,13 @@ pub(super) fn unit_files(root: &Root, name: &str) -> Option<Unit> {
         pulling.any(|directory| stat(root, &format!("{place}/{directory}/{name}")).is_ok())
     });
     Some(Unit { state: None, enabled, masked, file: (!masked).then_some(file) })
+}
+
+/// The names of all unit files.
+pub(super) fn unit_names(root: &Root) -> BTreeSet<String> {
+    let ends = [".service", ".socket", ".timer", ".mount", ".target", ".slice", ".path"];
+    let names = UNIT_PLACES.iter().flat_map(|place| root.list(place).unwrap_or_default());
+    names.filter(|name| ends.iter().any(|end| name.ends_with(end)) && !name.contains('@')).collect()
 }
 
 /// The entries of a list that a query asks for.

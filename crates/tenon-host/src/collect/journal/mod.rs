@@ -100,13 +100,21 @@ pub struct Reader {
     pub broken: Vec<String>,
     /// Older entries exist and were left out.
     pub cut: bool,
+    /// A file was not opened for want of permission.
+    pub denied: bool,
 }
 
 impl Reader {
     /// Opens every file that may hold what is wanted; None if there is no journal.
     pub fn open(root: &Root, query: &Query) -> Option<Reader> {
-        let mut reader =
-            Reader { streams: Vec::new(), last: None, attended: 0, broken: Vec::new(), cut: false };
+        let mut reader = Reader {
+            streams: Vec::new(),
+            last: None,
+            attended: 0,
+            broken: Vec::new(),
+            cut: false,
+            denied: false,
+        };
         let mut any = false;
         for path in files(root) {
             any = true;
@@ -114,12 +122,21 @@ impl Reader {
                 match open(root, &path) {
                     Ok(file) if query.since_us.is_some_and(|since| file.last_us < since) => {}
                     Ok(file) => reader.streams.extend(Stream::new(file, &query.of, index)),
-                    Err(why) if index == 0 => reader.broken.push(format!("{path}: {why}")),
-                    Err(_) => {}
+                    Err(why) => {
+                        reader.denied |= why.contains("Permission denied");
+                        if index == 0 {
+                            reader.broken.push(format!("{path}: {why}"));
+                        }
+                    }
                 }
             }
         }
         any.then_some(reader)
+    }
+
+    /// True when no file has anything of what is wanted.
+    pub fn is_empty(&self) -> bool {
+        self.streams.is_empty()
     }
 
     /// Goes back from the end until the query is satisfied. `go_on` is asked now and then.
@@ -272,12 +289,32 @@ impl Stream {
 
 /// Boot id of the newest entry of a root.
 pub fn last_boot(root: &Root) -> Option<String> {
+    newest(root)?.head.map(|head| head.boot)
+}
+
+/// Time of the first entry of the last boot, as far as the newest file knows it.
+pub fn last_boot_start(root: &Root) -> Option<u64> {
+    let mut stream = newest(root)?;
+    let mut first = stream.head.clone()?;
+    while stream.next > 0 {
+        stream.next -= 1;
+        stream.step_back();
+        match stream.head.clone() {
+            Some(head) if head.boot == first.boot => first = head,
+            _ => break,
+        }
+    }
+    Some(first.time_us)
+}
+
+/// The file with the newest entry, at that entry.
+fn newest(root: &Root) -> Option<Stream> {
     let query = Query { of: Match::All, since_us: None, most_bytes: 0 };
-    let mut reader = Reader::open(root, &query)?;
-    let newest = reader.streams.iter_mut().max_by_key(|stream| stream.file.last_us)?;
+    let streams = Reader::open(root, &query)?.streams;
+    let mut newest = streams.into_iter().max_by_key(|stream| stream.file.last_us)?;
     newest.next = newest.track.length;
     newest.step_back();
-    newest.head.as_ref().map(|head| head.boot.clone())
+    Some(newest)
 }
 
 /// The files of the machine's own journal, newest names last; users' journals are left alone.
