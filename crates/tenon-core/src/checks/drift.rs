@@ -91,10 +91,10 @@ fn compare(mark: &FileMark, found: &Observed, owner: Owner) -> Vec<(Kind, String
 }
 
 /// What the host found out besides the snapshot.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Sight {
-    /// What stands at the recorded paths; None where contents are not as on the node.
-    pub tree: Option<Tree>,
+    /// What stands at the recorded paths; an error says why that cannot be seen.
+    pub tree: Result<Tree, String>,
     pub owner: Owner,
     /// What the plan of the recorded config would change; an error says why there is none.
     pub changes: Option<Result<Changes, String>>,
@@ -114,11 +114,11 @@ pub fn judge(snapshot: &Snapshot, sight: &Sight) -> Vec<Finding> {
     };
     let mut findings = Vec::new();
     match &sight.tree {
-        None => findings.push(
+        Err(why) => findings.push(
             Finding::new(Family::Drift, "drift-files", "the files that Tenon wrote")
-                .unknown("a bundle holds redacted copies, which have other hashes"),
+                .unknown(why.as_str()),
         ),
-        Some(tree) => findings.extend(recorded(record, tree, sight.owner)),
+        Ok(tree) => findings.extend(recorded(record, tree, sight.owner)),
     }
     findings.extend(planned(sight, &findings));
     findings.extend(foreign(snapshot, record, sight));
@@ -246,7 +246,7 @@ fn restarts(snapshot: &Snapshot, record: &Record, sight: &Sight) -> Vec<Finding>
     for (unit, mark) in &record.units {
         let name = unit.trim_end_matches(".service");
         let Some(process) = snapshot.process(name) else { continue };
-        let Some(tree) = &sight.tree else { continue };
+        let Ok(tree) = &sight.tree else { continue };
         let inputs = tree.iter().filter(|(path, _)| diff::is_input(&mark.inputs, path));
         let newest = inputs.filter_map(|(path, found)| match found {
             Observed::File(held) => Some((held.modified_us, path)),

@@ -163,6 +163,9 @@ impl Effective {
         if let Some(path) = found.config.clone() {
             found.read(snapshot, Layer::File(path));
         }
+        let directory = found.drop_in_directory();
+        let unlisted = directory.and_then(|directory| snapshot.unlisted.get(&directory));
+        found.hidden = found.hidden.or_else(|| unlisted.cloned());
         for path in found.drop_ins(snapshot) {
             found.read(snapshot, Layer::DropIn(path));
         }
@@ -399,6 +402,17 @@ mod tests {
         assert!(broken.get("readOnlyPort").unwrap_err().contains("/c"));
         let absent = node("--config=/none", "{}", &[]);
         assert!(absent.get("readOnlyPort").is_err());
+    }
+
+    #[test]
+    fn drop_ins_that_cannot_be_listed_leave_the_settings_unknown() {
+        let mut snapshot = Snapshot::default();
+        snapshot.files.insert("/c".into(), file("{}"));
+        snapshot.lists.insert("/d".into(), Vec::new());
+        snapshot.unlisted.insert("/d".into(), "permission denied".into());
+        let words = ["--config=/c", "--config-dir=/d"].map(str::to_owned).to_vec();
+        let found = Effective::of(&snapshot, words, "here".into());
+        assert_eq!(found.get("readOnlyPort").unwrap_err(), "permission denied");
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub enum Question {
 pub enum Answer {
     Look(Look),
     Names(Vec<String>),
+    /// The directory could not be listed, and why.
+    Unlisted(String),
 }
 
 /// What stands at a path, links followed.
@@ -78,6 +80,8 @@ impl Process {
 pub struct Snapshot {
     pub files: BTreeMap<String, Look>,
     pub lists: BTreeMap<String, Vec<String>>,
+    /// Directories that could not be listed, and why; they have no names above.
+    pub unlisted: BTreeMap<String, String>,
     pub processes: Vec<Process>,
     pub record: Option<Record>,
     /// As the machine's files say it.
@@ -139,6 +143,10 @@ impl Snapshot {
                     (Answer::Look(look), Question::File(path)) => _ = self.files.insert(path, look),
                     (Answer::Names(names), Question::List(path)) => {
                         self.lists.insert(path, names);
+                    }
+                    (Answer::Unlisted(why), Question::List(path)) => {
+                        self.unlisted.insert(path.clone(), why);
+                        self.lists.insert(path, Vec::new());
                     }
                     (_, Question::File(path)) => _ = self.files.insert(path, Look::Absent),
                     (_, Question::List(path)) => _ = self.lists.insert(path, Vec::new()),

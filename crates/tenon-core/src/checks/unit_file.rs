@@ -31,9 +31,12 @@ pub fn files(snapshot: &Snapshot, unit: &str) -> Vec<String> {
     fragments.into_iter().take(1).chain(drop_ins.into_values()).collect()
 }
 
+/// Where the units of images and of administrators are, which a bundle has.
+const USUAL: [&str; 2] = ["/etc/systemd/system", "/usr/lib/systemd/system"];
+
 /// Why the unit's own file is not known, if it is neither there nor certainly absent.
 pub fn hidden(snapshot: &Snapshot, unit: &str) -> Option<String> {
-    let looks = DIRECTORIES.iter().map(|directory| snapshot.look(&format!("{directory}/{unit}")));
+    let looks = USUAL.iter().map(|directory| snapshot.look(&format!("{directory}/{unit}")));
     let mut why = None;
     for look in looks {
         match look {

@@ -10,6 +10,9 @@ super::pages! {
     NO_NODE = "TN05550" "no-node-to-examine",
         why: "there is neither a record of Tenon nor a kubelet here, so nothing could be judged; an empty answer would look like a good one",
         fix: "name the node's directory with --root or its bundle with --bundle, or make this machine a node with `tenon init`";
+    UNREADABLE = "TN05551" "record-unreadable",
+        why: "the record of a node is readable by root alone; without it nothing can be said about drift, and little about the rest",
+        fix: "run the command as root";
     UNKNOWN_PROFILE = "TN64550" "unknown-profile",
         why: "a benchmark that is not known cannot be judged, and no other one is taken in its place",
         fix: "name one of the profiles eks-1.8 and k8s-1.11";

@@ -72,10 +72,11 @@ impl Eyes {
         match (question, self.root()) {
             (Question::File(path), Some(root)) => Answer::Look(look(root, path)),
             (Question::File(path), None) => Answer::Look(self.collected(path)),
-            // A directory that cannot be listed gives no names; its files then answer for it.
-            (Question::List(path), _) => {
-                Answer::Names(self.source.list(path).known().unwrap_or_default())
-            }
+            (Question::List(path), _) => match self.source.list(path) {
+                Answered::Known(names) => Answer::Names(names),
+                Answered::Absent => Answer::Names(Vec::new()),
+                Answered::Unknown(why) => Answer::Unlisted(why),
+            },
         }
     }
 

@@ -21,7 +21,7 @@ use tenon_core::checks::mend::{self, Mending};
 use tenon_core::checks::snapshot::Snapshot;
 use tenon_core::checks::{Finding, drift, kubelet, runtime};
 use tenon_core::codes;
-use tenon_core::plan::diff::Unplanned;
+use tenon_core::plan::diff::{Changes, Unplanned};
 use tenon_core::plan::step::Phase;
 use tenon_core::problem::Problem;
 
@@ -44,7 +44,14 @@ pub struct Examination<'a> {
 impl<'a> Examination<'a> {
     /// Reads what every family needs. A place without any trace of a node is refused.
     pub fn begin(eyes: &'a Eyes) -> Result<Self, Problem> {
-        let record = eyes.record()?;
+        let record = eyes.record().map_err(|problem| match problem.exit() {
+            // What is there but cannot be read is no reason to call the node damaged.
+            7 => {
+                let what = "the record of this node cannot be read";
+                Problem::new(&codes::checks::UNREADABLE, what).cause(in_words(&problem))
+            }
+            _ => problem,
+        })?;
         let mut snapshot = Snapshot::default();
         (snapshot.record, snapshot.processes) = (record, eyes.processes());
         let answer = |question: &_| eyes.answer(question);
@@ -77,12 +84,19 @@ impl<'a> Examination<'a> {
 
     /// Judges the files against the record and, as far as the config is known, its plan.
     pub fn drift(&mut self, known: &Known) -> Result<Vec<Finding>, Problem> {
-        let mut sight = drift::Sight { intended: known.intended(), ..drift::Sight::default() };
-        sight.owner = apply::own();
+        let redacted = "a bundle holds redacted copies, which have other hashes";
+        let mut sight = drift::Sight {
+            tree: Err(redacted.to_owned()),
+            owner: apply::own(),
+            changes: None,
+            interrupted: false,
+            intended: known.intended(),
+        };
         if let (Some(root), Some(record)) = (self.eyes.root(), &self.snapshot.record) {
-            sight.tree = Some(apply::look_at_recorded(root, record)?);
+            sight.tree =
+                apply::look_at_recorded(root, record).map_err(|problem| in_words(&problem));
             sight.interrupted = apply::is_interrupted(root, record)?;
-            sight.changes = Some(changes(root, known)?);
+            sight.changes = Some(changes(root, known));
         }
         Ok(self.judge(&|snapshot| drift::judge(snapshot, &sight)))
     }
@@ -107,22 +121,27 @@ impl<'a> Examination<'a> {
     }
 }
 
-/// What the plan would change; the inner error says why there is no plan.
-fn changes(
-    root: &Root,
-    known: &Known,
-) -> Result<Result<tenon_core::plan::diff::Changes, String>, Problem> {
+/// What the plan would change; the error says why that cannot be told.
+fn changes(root: &Root, known: &Known) -> Result<Changes, String> {
     let plan = match known {
         Known::Plan { plan, .. } => plan,
-        Known::Refused { .. } => return Ok(Err("the config cannot become a plan".to_owned())),
-        Known::Not(why) => return Ok(Err(why.clone())),
+        Known::Refused { .. } => return Err("the config cannot become a plan".to_owned()),
+        Known::Not(why) => return Err(why.clone()),
     };
     let options = apply::Options { unplanned: Unplanned::Remove, ..apply::Options::default() };
-    let compared = apply::preview(root, plan, &[Phase::Config], &options)?;
-    Ok(compared.map_err(|findings| {
+    let compared = apply::preview(root, plan, &[Phase::Config], &options);
+    compared.map_err(|problem| in_words(&problem))?.map_err(|findings| {
         let first = findings.first().map(|finding| finding.problem.what.clone());
         first.unwrap_or_else(|| "the plan cannot be compared".to_owned())
-    }))
+    })
+}
+
+/// What happened and its cause, for a finding.
+fn in_words(problem: &Problem) -> String {
+    match problem.causes.first() {
+        Some(cause) => format!("{}: {cause}", problem.what),
+        None => problem.what.clone(),
+    }
 }
 
 #[cfg(test)]

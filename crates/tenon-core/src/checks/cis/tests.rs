@@ -278,6 +278,16 @@ fn what_cannot_be_seen_is_unknown() {
 }
 
 #[test]
+fn a_redacted_copy_does_not_say_who_wrote_it() {
+    let mut node = fresh();
+    let text = golden!("etc/eks/kubelet/environment");
+    let text = text.replace("ip-10-0-12-34.us-west-2.compute.internal", "<redacted:known-value:1>");
+    put(&mut node, ENVIRONMENT, 0o600, &text);
+    let found = judge(&mut node, "k8s-1.11");
+    assert_eq!(states(&found)["k8s-4.2.7"], State::Unknown);
+}
+
+#[test]
 fn a_process_with_other_flags_counts_against_good_files() {
     let mut node = fresh();
     let arguments = vec![format!("--config={CONFIG}"), "--read-only-port=10255".into()];
