@@ -99,7 +99,7 @@ pub struct Sight {
     /// What the plan of the recorded config would change; an error says why there is none.
     pub changes: Option<Result<Changes, String>>,
     /// A run saved files of this generation and never came to its record.
-    pub interrupted: bool,
+    pub interrupted: Result<bool, String>,
     /// Kubelet drop-ins that were there when the node was planned.
     pub intended: Vec<String>,
 }
@@ -123,17 +123,26 @@ pub fn judge(snapshot: &Snapshot, sight: &Sight) -> Vec<Finding> {
     findings.extend(planned(sight, &findings));
     findings.extend(foreign(snapshot, record, sight));
     findings.extend(restarts(snapshot, record, sight));
-    if sight.interrupted {
-        findings.push(
-            Finding::new(Family::Drift, "drift-generation", "the last run did not come to its end")
+    findings.extend(generation(record, &sight.interrupted));
+    findings
+}
+
+/// A run that replaced files and never came to its record.
+fn generation(record: &Record, interrupted: &Result<bool, String>) -> Option<Finding> {
+    let what = "the last run did not come to its end";
+    let blank = Finding::new(Family::Drift, "drift-generation", what)
+        .severity(Severity::High)
+        .at(format!("generation {}", record.generation));
+    match interrupted {
+        Ok(false) => None,
+        Err(why) => Some(blank.unknown(why.as_str())),
+        Ok(true) => Some(
+            blank
                 .state(State::Fail)
-                .severity(Severity::High)
-                .at(format!("generation {}", record.generation))
                 .values("a record of the files on disk", "files newer than the record")
                 .remedy("run `tenon init` again: it ends what was begun"),
-        );
+        ),
     }
-    findings
 }
 
 fn recorded(record: &Record, tree: &Tree, owner: Owner) -> Vec<Finding> {

@@ -83,22 +83,23 @@ impl<'a> Examination<'a> {
     }
 
     /// Judges the files against the record and, as far as the config is known, its plan.
-    pub fn drift(&mut self, known: &Known) -> Result<Vec<Finding>, Problem> {
+    pub fn drift(&mut self, known: &Known) -> Vec<Finding> {
         let redacted = "a bundle holds redacted copies, which have other hashes";
         let mut sight = drift::Sight {
             tree: Err(redacted.to_owned()),
             owner: apply::own(),
             changes: None,
-            interrupted: false,
+            interrupted: Ok(false),
             intended: known.intended(),
         };
         if let (Some(root), Some(record)) = (self.eyes.root(), &self.snapshot.record) {
             sight.tree =
                 apply::look_at_recorded(root, record).map_err(|problem| in_words(&problem));
-            sight.interrupted = apply::is_interrupted(root, record)?;
+            let interrupted = apply::is_interrupted(root, record);
+            sight.interrupted = interrupted.map_err(|problem| in_words(&problem));
             sight.changes = Some(changes(root, known));
         }
-        Ok(self.judge(&|snapshot| drift::judge(snapshot, &sight)))
+        self.judge(&|snapshot| drift::judge(snapshot, &sight))
     }
 
     /// Judges the running node. The one family that asks something of the network: the kubelet.
