@@ -145,6 +145,10 @@ const DRIFTS: &[(&str, Mutation)] = &[
         // A drop-in of someone else changes what the plan has the kubelet do.
         write(root, "etc/kubernetes/kubelet/config.json.d/50-x.conf", "{}");
     }),
+    ("drift-directory /etc/kubernetes/kubelet", |root| {
+        let wide = fs::Permissions::from_mode(0o777);
+        fs::set_permissions(root.join("etc/kubernetes/kubelet"), wide).unwrap();
+    }),
     ("drift-extra /etc/old.conf", |root| {
         write(root, "etc/old.conf", "x");
         let path = root.join("var/lib/tenon/record.json");

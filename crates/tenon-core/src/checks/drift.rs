@@ -10,6 +10,8 @@ use crate::plan::digest::sha256;
 use crate::plan::kubelet::CONFIG_DIR;
 use crate::plan::record::{FileMark, Record};
 
+const REMEDY: &str = "`tenon plan --diff` shows the difference, `tenon init` mends it";
+
 /// The ways in which a recorded file can be other than it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
@@ -162,7 +164,7 @@ fn recorded(record: &Record, tree: &Tree, owner: Owner) -> Vec<Finding> {
             .at(path)
             .values(expected, actual)
             .origin("the record of the last run")
-            .remedy("`tenon plan --diff` shows the difference, `tenon init` mends it")
+            .remedy(REMEDY)
     };
     found.into_iter().map(finding).collect()
 }
@@ -179,38 +181,44 @@ fn planned(sight: &Sight, told: &[Finding]) -> Vec<Finding> {
         Some(Ok(changes)) => changes,
     };
     let known: BTreeSet<&str> = told.iter().map(|finding| finding.place.as_str()).collect();
-    let lasting = |path: &str| !path.starts_with("/run/") && !known.contains(path);
-    let mut findings = Vec::new();
-    for file in changes.files.iter().filter(|file| lasting(&file.path)) {
-        let actual = file.previous.as_ref().map_or("nothing".into(), |held| veiled(&held.bytes));
-        let finding = Finding::new(Family::Drift, "drift-pending", "the plan has another content")
-            .at(file.path.as_str())
-            .values(veiled(&file.body), actual);
-        findings.push(finding);
+    let pending = pending(changes, &|path| !path.starts_with("/run/") && !known.contains(path));
+    if pending.is_empty() {
+        return vec![blank().values("nothing to change", "nothing to change")];
     }
-    for removal in changes.removals.iter().filter(|removal| lasting(&removal.path)) {
+    let finding = |(id, what, path, expected, actual): Pending<'_>| {
+        Finding::new(Family::Drift, id, what)
+            .state(State::Fail)
+            .at(path)
+            .values(expected, actual)
+            .origin("the recorded config")
+            .remedy(REMEDY)
+    };
+    pending.into_iter().map(finding).collect()
+}
+
+/// Id, words, path, expected and actual of something that the plan would change.
+type Pending<'a> = (&'static str, &'static str, &'a str, String, String);
+
+fn pending<'a>(changes: &'a Changes, counts: &dyn Fn(&str) -> bool) -> Vec<Pending<'a>> {
+    let mut found: Vec<Pending<'_>> = Vec::new();
+    for file in &changes.files {
+        let held = file.previous.as_ref().map_or("nothing".into(), |held| veiled(&held.bytes));
+        let what = "the plan has another content";
+        found.push(("drift-pending", what, &file.path, veiled(&file.body), held));
+    }
+    for removal in &changes.removals {
         let what = "a file of an earlier config is still there";
-        let finding = Finding::new(Family::Drift, "drift-extra", what)
-            .at(removal.path.as_str())
-            .values("nothing", veiled(&removal.previous.bytes));
-        findings.push(finding);
+        let held = veiled(&removal.previous.bytes);
+        found.push(("drift-extra", what, &removal.path, "nothing".into(), held));
     }
     for directory in &changes.directories {
         let what = "a directory of the plan is missing or open to others";
-        let finding = Finding::new(Family::Drift, "drift-directory", what)
-            .at(directory.path.as_str())
-            .values(format!("{:04o}", directory.mode), "other");
-        findings.push(finding);
+        let mode = format!("{:04o}", directory.mode);
+        let held = if directory.exists { "open to others" } else { "missing" };
+        found.push(("drift-directory", what, &directory.path, mode, held.into()));
     }
-    let remedy = "`tenon plan --diff` shows the difference, `tenon init` mends it";
-    let findings: Vec<Finding> = findings
-        .into_iter()
-        .map(|finding| finding.state(State::Fail).origin("the recorded config").remedy(remedy))
-        .collect();
-    match findings.is_empty() {
-        true => vec![blank().values("nothing to change", "nothing to change")],
-        false => findings,
-    }
+    found.retain(|(_, _, path, _, _)| counts(path));
+    found
 }
 
 /// Files of others in directories that our daemons read.

@@ -1,6 +1,7 @@
 //! `tenon schema`: the JSON Schemas of machine-readable answers.
 
 use clap::ValueEnum;
+use tenon_core::checks::report;
 use tenon_core::max_pods;
 
 use crate::output::{self, Outcome};
@@ -16,10 +17,12 @@ pub struct Args {
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Answer {
     MaxPods,
+    Validate,
 }
 
 pub fn run(args: &Args) -> Outcome {
     match args.answer {
         Answer::MaxPods => output::answer(max_pods::SCHEMA),
+        Answer::Validate => output::answer(report::SCHEMA),
     }
 }

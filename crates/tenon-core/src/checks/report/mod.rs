@@ -11,6 +11,9 @@ use serde_json::{Map, Value, json};
 use super::mend::Mending;
 use super::{Family, Finding, State};
 
+/// The JSON Schema of the answer.
+pub static SCHEMA: &str = include_str!("schema.json");
+
 /// From which state on findings make the answer "no".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FailOn {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::checks::Severity;
 
 fn report(fail_on: FailOn) -> Report {
     let finding = |id: &str, family, state| {
@@ -58,6 +59,31 @@ fn sarif_leaves_out_what_passed() {
     let rules: Vec<&Value> = results.iter().map(|result| &result["ruleId"]).collect();
     assert_eq!(rules, ["eks-2", "eks-3", "drift-1"]);
     assert_eq!(results[2]["suppressions"][0]["justification"], "known");
+}
+
+/// Every key and word of an answer is in the schema, and every required key in the answer.
+#[test]
+fn the_schema_is_that_of_the_answer() {
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+    let mut full = report(FailOn::Fail);
+    full.mending = Some(Mending::default());
+    let answer = full.to_json();
+    let same = |schema: &Value, value: &Value| {
+        let value = value.as_object().unwrap();
+        let known = schema["properties"].as_object().unwrap();
+        assert!(value.keys().all(|key| known.contains_key(key)), "{value:?}");
+        let required = schema["required"].as_array().into_iter().flatten();
+        required.for_each(|key| assert!(value.contains_key(key.as_str().unwrap()), "{key}"));
+    };
+    same(&schema, &answer);
+    same(&schema["properties"]["mending"], &answer["mending"]);
+    let item = &schema["properties"]["findings"]["items"];
+    answer["findings"].as_array().unwrap().iter().for_each(|finding| same(item, finding));
+    let words = |key: &str| item["properties"][key]["enum"].clone();
+    assert_eq!(words("state"), json!(State::ALL.map(State::name)));
+    assert_eq!(words("family"), json!(Family::ALL.map(Family::name)));
+    let severities = [Severity::High, Severity::Medium, Severity::Low];
+    assert_eq!(words("severity"), json!(severities.map(Severity::name)));
 }
 
 #[test]
