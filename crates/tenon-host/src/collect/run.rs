@@ -135,7 +135,7 @@ pub struct Order {
 pub fn collect(order: Order, watch: &mut dyn FnMut(&Progress<'_>)) -> Collected {
     let started = Instant::now();
     // The node has better things to do. Also lowers the rank of what is read and written.
-    let _ = rustix::process::nice(19);
+    let _ = rustix::process::nice(10);
     let Order { source, entries, options, book, given } = order;
     let most_packed = if options.spool.is_some() { options.disk_room } else { MEMORY_SPOOL };
     let room = Arc::new(Room {
