@@ -124,7 +124,7 @@ pub fn userinfo(bytes: &[u8]) -> Option<(usize, usize)> {
     let at = rest[..end].iter().rposition(|byte| *byte == b'@')?;
     let user = &rest[..at];
     let secret = user.contains(&b':') && !user.contains(&b'$') || user.len() >= 20;
-    secret.then_some((3, 3 + at))
+    (secret && !user.starts_with(b"<redacted:")).then_some((3, 3 + at))
 }
 
 /// Where a private key block begins that has no end in this text.

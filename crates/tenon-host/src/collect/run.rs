@@ -135,7 +135,7 @@ pub struct Order {
 pub fn collect(order: Order, watch: &mut dyn FnMut(&Progress<'_>)) -> Collected {
     let started = Instant::now();
     // The node has better things to do. Also lowers the rank of what is read and written.
-    let _ = rustix::process::nice(19);
+    let _ = rustix::process::nice(10);
     let Order { source, entries, options, book, given } = order;
     let most_packed = if options.spool.is_some() { options.disk_room } else { MEMORY_SPOOL };
     let room = Arc::new(Room {
@@ -311,6 +311,9 @@ fn spool_file(options: &Options) -> io::Result<File> {
 pub fn disk_room(directory: &std::path::Path) -> u64 {
     const KEEP_FREE: u64 = 512 << 20;
     let Ok(stat) = rustix::fs::statvfs(directory) else { return 0 };
+    if spool::anonymous(directory).is_err() {
+        return 0;
+    }
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
     let keep = (stat.f_blocks.saturating_mul(stat.f_frsize) / 10).min(KEEP_FREE);
     // The bundle is written beside its spool.

@@ -320,13 +320,17 @@ impl Place {
 
 /// `/var/log/tenon`, or memory when that has no room.
 fn default_directory(root: &Path) -> Result<PathBuf, Problem> {
+    // A dead node's volume is evidence: nothing is written to it unasked.
+    if root != Path::new("/") {
+        return Ok(PathBuf::from("."));
+    }
     let usual = root.join(DEFAULT_DIRECTORY);
     let made = make(&usual);
     if made.is_ok() && disk_room(&usual) > 0 {
         return Ok(usual);
     }
     let spare = Path::new("/").join(SPARE_DIRECTORY);
-    if root == Path::new("/") && make(&spare).is_ok() && disk_room(&spare) > 0 {
+    if make(&spare).is_ok() && disk_room(&spare) > 0 {
         output::tell(&format!(
             "{} has no room; the bundle goes to {}\n",
             usual.display(),
