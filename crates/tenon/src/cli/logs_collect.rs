@@ -19,7 +19,7 @@ use tenon_host::collect::{Collected, Cover, Options, Order, Source, collect, ide
 use tenon_host::stop;
 
 use super::logs_progress::{Style, Teller};
-use super::{Global, node_args};
+use super::{Global, node_args, validate};
 use crate::output::{self, Outcome};
 
 const DEFAULT_DIRECTORY: &str = "var/log/tenon";
@@ -244,7 +244,7 @@ pub fn check_groups(names: &[String], entries: &[Entry]) -> Result<(), Problem> 
 type Maker = fn(&Source) -> Option<Vec<u8>>;
 
 /// Items that other rooms make: `doctor.json`, `validate.json`, `probes.json`.
-const VERDICTS: &[(&str, Maker)] = &[];
+const VERDICTS: &[(&str, Maker)] = &[("validate.json", validate::verdict)];
 
 fn verdicts(args: &Args, source: &Source) -> BTreeMap<String, Vec<u8>> {
     let wanted = VERDICTS.iter().filter(|_| !args.no_doctor);
