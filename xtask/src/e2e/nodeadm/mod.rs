@@ -1,0 +1,182 @@
+//! The drop-in proof: the same image boots twice with the same user data, once with nodeadm and once
+//! with Tenon under that name; what each left is compared by meaning.
+//!
+//! Every difference must be on `docs/differences-from-nodeadm.md` with its reason, and everything on
+//! that page must be seen.
+
+mod cases;
+mod difference;
+mod page;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Output, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+use serde_json::json;
+
+use self::cases::{CASES, Case, Kubelet};
+use self::difference::{REFUSED, Tree, compare};
+use super::machine::{Disk, Machine, text};
+use super::metadata::{Answers, Metadata, instance};
+use super::network::{INFRA, Network};
+use super::stage::Stage;
+use crate::checkout;
+use crate::lab::{KUBERNETES_1_34, KUBERNETES_1_36, NODEADM, PAUSE};
+
+const HOME: &str = "e2e/nodeadm";
+const AWS_PORT: &str = "8000";
+/// Where nodeadm looks for its sandbox image; the lab's stand-in has it.
+const REGISTRY: &str = "602401143452.dkr.ecr.us-west-2.amazonaws.com";
+/// What the API server's name stands for, for the case that looks it up.
+const HOSTS: &str = "127.0.0.1\tlocalhost\n10.0.0.1\tABCDEF0123456789ABCDEF0123456789.gr7.us-west-2.eks.amazonaws.com\n";
+
+/// Who runs as `nodeadm`.
+#[derive(Clone, Copy, PartialEq)]
+enum Program {
+    Nodeadm,
+    Tenon,
+}
+
+pub fn run(stage: &Stage) -> anyhow::Result<usize> {
+    let network = Network::lay(stage, &instance().with_ipv6())?;
+    let _aws = Aws::serve(stage, &network)?;
+    let mut found = BTreeMap::<_, BTreeSet<_>>::new();
+    for case in CASES {
+        let start = Instant::now();
+        let user_data = case.user_data()?;
+        let answers = Answers {
+            user_data: &user_data,
+            instance_type: Some(case.instance_type),
+            ipv6: true,
+            ..Answers::default()
+        };
+        let _service = Metadata::serve(stage, &network, &answers)?;
+        let theirs = outcome(stage, &network, case, Program::Nodeadm)?;
+        let ours = outcome(stage, &network, case, Program::Tenon)?;
+        let differences = compare(&theirs, &ours);
+        let seconds = start.elapsed().as_secs_f64();
+        println!("  {:<18} {:>3} differences, {seconds:.1} s", case.name, differences.len());
+        for difference in differences {
+            found.entry(difference).or_default().insert(case.name);
+        }
+    }
+    page::judge(&found)?;
+    Ok(CASES.len())
+}
+
+/// Boots the image, runs the program as a node would, and reads what it left.
+fn outcome(
+    stage: &Stage,
+    network: &Network,
+    case: &Case,
+    program: Program,
+) -> anyhow::Result<Tree> {
+    let disk = disk(stage, case, program)?;
+    let machine = Machine::boot(&disk, network)?;
+    machine.settled()?;
+    let tree = run_in(&machine, case).with_context(|| case.name)?;
+    drop(machine);
+    disk.wipe()?;
+    Ok(tree)
+}
+
+fn run_in(machine: &Machine, case: &Case) -> anyhow::Result<Tree> {
+    let read = |words: &[&str]| machine.must(&[&["/usr/lib/lab/read.py"], words].concat());
+    read(&["note", "/tmp/before"])?;
+    let config = init(machine, "run")?;
+    if !config.status.success() {
+        println!("  {}: {}", case.name, text(&config).lines().last().unwrap_or_default());
+        return Ok(Tree::from([(REFUSED.into(), json!({"value": config.status.code()}))]));
+    }
+    let mut tree: Tree = serde_json::from_str(&read(&["tell", "/tmp/before"])?)?;
+    if case.runs {
+        let run = init(machine, "config")?;
+        ensure!(run.status.success(), "the run phase: {}", text(&run));
+        let daemons: Tree = serde_json::from_str(&read(&["runs"])?)?;
+        tree.extend(daemons);
+    }
+    Ok(tree)
+}
+
+/// Runs all but one phase, with the same words for both programs.
+fn init(machine: &Machine, skip: &str) -> anyhow::Result<Output> {
+    let endpoint = |service: &str| format!("AWS_ENDPOINT_URL_{service}=http://{INFRA}:{AWS_PORT}");
+    let (ec2, ecr) = (endpoint("EC2"), endpoint("ECR"));
+    machine.run(&["env", &ec2, &ecr, "nodeadm", "init", "--skip", skip])
+}
+
+/// The lab's image with one of the programs under the name of both.
+fn disk(stage: &Stage, case: &Case, program: Program) -> anyhow::Result<Disk> {
+    let name = match program {
+        Program::Nodeadm => "theirs",
+        Program::Tenon => "ours",
+    };
+    let disk = Disk::new(stage, &format!("{}-{name}", case.name))?;
+    for wanted in ["multi-user.target.wants/tenon-config", "graphical.target.wants/tenon-run"] {
+        disk.remove(&format!("etc/systemd/system/{wanted}.service"))?;
+    }
+    disk.write("etc/cloud/cloud-init.disabled", "")?;
+    disk.write("etc/hosts", HOSTS)?;
+    disk.write("etc/lab-token", "none")?;
+    disk.write(
+        &format!("etc/containerd/certs.d/{REGISTRY}/hosts.toml"),
+        &format!("[host.\"http://{INFRA}:{AWS_PORT}\"]\ncapabilities = [\"pull\", \"resolve\"]\n"),
+    )?;
+    disk.program(
+        "usr/lib/lab/read.py",
+        &fs::read_to_string(checkout().join(HOME).join("read.py"))?,
+    )?;
+    match case.kubelet {
+        Kubelet::Of1_34 => {
+            disk.install(&KUBERNETES_1_34.ready(&stage.cache)?.join("kubelet"), "usr/bin/kubelet")?;
+        }
+        Kubelet::Of1_36 => {
+            disk.install(&KUBERNETES_1_36.ready(&stage.cache)?.join("kubelet"), "usr/bin/kubelet")?;
+        }
+        Kubelet::Says(version) => {
+            disk.program("usr/bin/kubelet", &format!("#!/bin/sh\necho Kubernetes {version}\n"))?;
+        }
+    }
+    match program {
+        Program::Nodeadm => {
+            disk.install(&NODEADM.ready(&stage.cache)?.join("nodeadm"), "usr/bin/nodeadm")?;
+        }
+        Program::Tenon => disk.install(&stage.tenon, "usr/bin/nodeadm")?,
+    }
+    Ok(disk)
+}
+
+/// What nodeadm asks of AWS besides the metadata service.
+struct Aws(Child);
+
+impl Aws {
+    fn serve(stage: &Stage, network: &Network) -> anyhow::Result<Self> {
+        let archive = PAUSE.ready(&stage.cache)?.join("pause.tar");
+        let log = fs::File::create(stage.place.join("aws.log"))?;
+        let mut child = network
+            .in_infra("python3")
+            .arg(checkout().join(HOME).join("aws.py"))
+            .args([INFRA, AWS_PORT])
+            .arg(archive)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .context("starting the stand-in of AWS")?;
+        let mut line = String::new();
+        let answer = child.stdout.take().context("the stand-in has no output")?;
+        BufReader::new(answer).read_line(&mut line)?;
+        ensure!(line.contains("ready"), "the stand-in of AWS did not start: {line}");
+        Ok(Aws(child))
+    }
+}
+
+impl Drop for Aws {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
