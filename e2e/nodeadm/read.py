@@ -12,21 +12,19 @@ import re
 import stat
 import subprocess
 import sys
+import time
 import tomllib
+import urllib.request
 
 import yaml
 
-# Not the programs' doing: the kernel's, systemd's and the journal's own state.
+# Not the programs' doing: state of the kernel, of systemd, of cloud-init and of the daemons.
 SKIPPED = re.compile(
-    r"/(proc|sys|dev|tmp|usr|boot|run/(log|dbus|udev|user|credentials|lock|lab-.*)"
+    r"/(proc|sys|dev|tmp|usr|boot|opt/containerd|etc/systemd/logind.conf.d"
+    r"|run/(log|dbus|udev|user|credentials|lock|cloud-init|containerd|netns|lab-.*)"
     r"|run/systemd/(?!network|resolved\.conf\.d|system(/|$)).*"
-    r"|var/(log|tmp|cache|lib/(systemd|containerd|dbus|apt|dpkg)))$"
+    r"|var/(log|tmp|cache|lib/(systemd|containerd|dbus|apt|dpkg|cni|kubelet/(?!.*kubeconfig$).*)))$"
 )
-# What systemd gives to every service.
-EVERY_SERVICE = {
-    "PATH", "LANG", "HOME", "LOGNAME", "USER", "SHELL", "INVOCATION_ID", "JOURNAL_STREAM",
-    "SYSTEMD_EXEC_PID", "TERM", "MEMORY_PRESSURE_WATCH", "MEMORY_PRESSURE_WRITE",
-}
 ENVIRONMENT = "/etc/eks/kubelet/environment"
 
 
@@ -92,35 +90,45 @@ def passed_by_systemd():
 
 
 def passed(arguments, environment):
-    """Flags by name, each with its values in their order, and variables that are not everyone's."""
-    flags, name = {}, None
+    """Flags by name, each with its values in their order, and the variables of the file."""
+    flags = {}
     for argument in arguments:
-        if argument.startswith("-"):
-            name, _, value = argument.partition("=")
-            flags.setdefault(name, []).append(value)
-        else:
-            flags.setdefault("(words)", []).append(argument)
-    kept = {key: value for key, value in environment.items() if key not in EVERY_SERVICE}
-    # The same words again, joined, are in the variable; their order is the program's own affair.
-    kept.pop("NODEADM_KUBELET_ARGS", None)
-    return {"flags": flags, "variables": kept}
+        name, _, value = argument.partition("=") if argument.startswith("-") else ("(words)", "", argument)
+        flags.setdefault(name, []).append(value)
+    with open(ENVIRONMENT) as file:
+        names = set(re.findall(r"^(\w+)=", file.read(), re.MULTILINE))
+    # The arguments again, as one text, in which the order of different flags is of no meaning.
+    names.discard("NODEADM_KUBELET_ARGS")
+    return {"flags": flags, "variables": {name: environment.get(name) for name in names}}
 
 
 def runs():
-    """The kubelet's own arguments and variables, and the state of both daemons."""
-    told = {}
-    for unit in ["containerd", "kubelet"]:
-        show = ["systemctl", "show", "--property", "ActiveState,NRestarts,MainPID", unit]
-        lines = subprocess.run(show, capture_output=True, check=True, text=True).stdout
-        told[unit] = dict(line.split("=", 1) for line in lines.splitlines())
-    process = f"/proc/{told['kubelet']['MainPID']}"
+    """What the kubelet was started with, and the state of both daemons once it is healthy."""
+    wait_until_healthy()
+    states = {unit: state(unit) for unit in ["containerd", "kubelet"]}
+    process = f"/proc/{states['kubelet'].pop('MainPID')}"
+    states["containerd"].pop("MainPID")
     words = [open(f"{process}/{name}").read().split("\0")[:-1] for name in ("cmdline", "environ")]
     environment = dict(pair.split("=", 1) for pair in words[1])
-    value = passed(words[0][1:], environment)
-    for unit, state in told.items():
-        state.pop("MainPID")
-        value[unit] = state
-    return {"daemons": {"value": value}}
+    return {"daemons": {"value": {**passed(words[0][1:], environment), **states}}}
+
+
+def state(unit):
+    show = ["systemctl", "show", "--property", "ActiveState,NRestarts,MainPID", unit]
+    lines = subprocess.run(show, capture_output=True, check=True, text=True).stdout
+    return dict(line.split("=", 1) for line in lines.splitlines())
+
+
+def wait_until_healthy():
+    """nodeadm does not wait for what it starts."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            return urllib.request.urlopen("http://127.0.0.1:10248/healthz", timeout=5).read()
+        except OSError as error:
+            if time.monotonic() > deadline:
+                raise SystemExit(f"the kubelet is not healthy after 60 s: {error}")
+            time.sleep(0.1)
 
 
 def main():

@@ -34,7 +34,7 @@ const REGISTRY: &str = "602401143452.dkr.ecr.us-west-2.amazonaws.com";
 const HOSTS: &str = "127.0.0.1\tlocalhost\n10.0.0.1\tABCDEF0123456789ABCDEF0123456789.gr7.us-west-2.eks.amazonaws.com\n";
 
 /// Who runs as `nodeadm`.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum Program {
     Nodeadm,
     Tenon,
@@ -77,26 +77,29 @@ fn outcome(
     let disk = disk(stage, case, program)?;
     let machine = Machine::boot(&disk, network)?;
     machine.settled()?;
-    let tree = run_in(&machine, case).with_context(|| case.name)?;
+    let tree =
+        run_in(&machine, case, program).with_context(|| format!("{program:?}, {}", case.name))?;
     drop(machine);
     disk.wipe()?;
     Ok(tree)
 }
 
-fn run_in(machine: &Machine, case: &Case) -> anyhow::Result<Tree> {
+fn run_in(machine: &Machine, case: &Case, program: Program) -> anyhow::Result<Tree> {
     let read = |words: &[&str]| machine.must(&[&["/usr/lib/lab/read.py"], words].concat());
     read(&["note", "/tmp/before"])?;
     let config = init(machine, "run")?;
     if !config.status.success() {
-        println!("  {}: {}", case.name, text(&config).lines().last().unwrap_or_default());
+        let may = program == Program::Nodeadm && case.refused_by_nodeadm;
+        ensure!(may, "the config phase: {}", text(&config));
         return Ok(Tree::from([(REFUSED.into(), json!({"value": config.status.code()}))]));
     }
-    let mut tree: Tree = serde_json::from_str(&read(&["tell", "/tmp/before"])?)?;
     if case.runs {
         let run = init(machine, "config")?;
         ensure!(run.status.success(), "the run phase: {}", text(&run));
-        let daemons: Tree = serde_json::from_str(&read(&["runs"])?)?;
-        tree.extend(daemons);
+    }
+    let mut tree: Tree = serde_json::from_str(&read(&["tell", "/tmp/before"])?)?;
+    if case.runs {
+        tree.extend(serde_json::from_str::<Tree>(&read(&["runs"])?)?);
     }
     Ok(tree)
 }

@@ -12,7 +12,7 @@ use crate::checkout;
 use crate::lab::nodeadm_version;
 
 const PAGE: &str = "docs/differences-from-nodeadm.md";
-const HEAD: &str = "| where | field | nodeadm | Tenon |";
+const HEAD: &str = "| where | field | nodeadm | Tenon | cases |";
 
 /// Fails unless what was found is what is listed.
 pub fn judge(found: &BTreeMap<Difference, BTreeSet<&str>>) -> anyhow::Result<()> {
@@ -22,26 +22,32 @@ pub fn judge(found: &BTreeMap<Difference, BTreeSet<&str>>) -> anyhow::Result<()>
     ensure!(text.contains(&version), "{PAGE} does not speak of nodeadm {version}");
     let unnamed = CASES.iter().find(|case| !text.contains(&format!("| `{}` |", case.name)));
     ensure!(unnamed.is_none(), "{PAGE} does not name the case {}", unnamed.map_or("", |c| c.name));
-    let seen = found.iter().map(|(difference, cases)| {
-        let cases = cases.iter().copied().collect::<Vec<_>>().join(", ");
-        (difference.row(), cases)
-    });
-    check(&text, &seen.collect())
+    check(&text, &found.iter().map(|(found, cases)| found.row(&in_words(cases))).collect())
 }
 
-/// Compares the rows of the page with those that were seen, each with its cases.
-fn check(text: &str, seen: &BTreeMap<String, String>) -> anyhow::Result<()> {
+/// The cases that show a difference, by the shorter of two lists.
+fn in_words(cases: &BTreeSet<&str>) -> String {
+    let compared = CASES.iter().filter(|case| !case.refused_by_nodeadm).map(|case| case.name);
+    let others: Vec<_> = compared.filter(|name| !cases.contains(name)).collect();
+    match others.len() {
+        0 => "all".into(),
+        few if few < cases.len() => format!("all but {}", others.join(", ")),
+        _ => cases.iter().copied().collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// Compares the rows of the page with those that were seen.
+fn check(text: &str, seen: &BTreeSet<String>) -> anyhow::Result<()> {
     let listed = listed(text)?;
-    let unlisted = seen.iter().filter(|(row, _)| !listed.contains(*row));
-    let unlisted: Vec<_> = unlisted.map(|(row, cases)| format!("{row}  ({cases})")).collect();
-    let stale: Vec<_> = listed.iter().filter(|row| !seen.contains_key(*row)).cloned().collect();
+    let lacking = |one: &BTreeSet<String>, other| {
+        let rows: Vec<_> = one.difference(other).cloned().collect();
+        format!("{}:\n{}", rows.len(), rows.join("\n"))
+    };
     ensure!(
-        unlisted.is_empty() && stale.is_empty(),
-        "{} differences are not on {PAGE}:\n{}\n{} rows of it were not seen:\n{}",
-        unlisted.len(),
-        unlisted.join("\n"),
-        stale.len(),
-        stale.join("\n"),
+        listed == *seen,
+        "differences that are not on {PAGE}, {}\nrows of it that were not seen, {}",
+        lacking(seen, &listed),
+        lacking(&listed, seen),
     );
     Ok(())
 }
@@ -65,29 +71,47 @@ mod tests {
     use super::*;
 
     const SAMPLE: &str = "# Title\n\n## Safer modes\n\nOnly root reads secrets.\n\n\
-        | where | field | nodeadm | Tenon |\n|---|---|---|---|\n| `/a` | `(mode)` | `1` | `2` |\n";
+        | where | field | nodeadm | Tenon | cases |\n|---|---|---|---|---|\n\
+        | `/a` | `(mode)` | `1` | `2` | all |\n";
+    const ROW: &str = "| `/a` | `(mode)` | `1` | `2` | all |";
 
-    fn seen(rows: &[&str]) -> BTreeMap<String, String> {
-        rows.iter().map(|row| ((*row).to_owned(), "plain".to_owned())).collect()
+    fn seen(rows: &[&str]) -> BTreeSet<String> {
+        rows.iter().map(|row| (*row).to_owned()).collect()
     }
 
     #[test]
     fn what_is_listed_and_seen_passes() {
-        check(SAMPLE, &seen(&["| `/a` | `(mode)` | `1` | `2` |"])).unwrap();
+        check(SAMPLE, &seen(&[ROW])).unwrap();
     }
 
     #[test]
-    fn an_unlisted_difference_fails_and_is_shown_with_its_case() {
-        let rows = ["| `/a` | `(mode)` | `1` | `2` |", "| `/b` | – | – | `file 0600` |"];
+    fn an_unlisted_difference_fails_and_is_shown() {
+        let rows = [ROW, "| `/b` | – | – | `file 0600` | plain |"];
         let error = check(SAMPLE, &seen(&rows)).unwrap_err().to_string();
-        assert!(error.contains("`/b` | – | – | `file 0600` |  (plain)"), "{error}");
+        assert!(error.contains("not on docs/differences-from-nodeadm.md, 1:\n| `/b`"), "{error}");
         assert!(!error.contains("`/a`"), "{error}");
     }
 
     #[test]
     fn a_row_that_was_not_seen_fails() {
         let error = check(SAMPLE, &seen(&[])).unwrap_err().to_string();
-        assert!(error.contains("1 rows of it were not seen:\n| `/a`"), "{error}");
+        assert!(error.contains("were not seen, 1:\n| `/a`"), "{error}");
+    }
+
+    #[test]
+    fn a_difference_in_another_case_fails() {
+        let elsewhere = ROW.replace("all", "plain");
+        check(SAMPLE, &seen(&[&elsewhere])).unwrap_err();
+    }
+
+    #[test]
+    fn cases_are_named_by_the_shorter_list() {
+        let all = CASES.iter().filter(|case| !case.refused_by_nodeadm).map(|case| case.name);
+        let all: BTreeSet<_> = all.collect();
+        assert_eq!(in_words(&all), "all");
+        let but: BTreeSet<_> = all.iter().copied().filter(|name| *name != "plain").collect();
+        assert_eq!(in_words(&but), "all but plain");
+        assert_eq!(in_words(&BTreeSet::from(["ipv6", "plain"])), "ipv6, plain");
     }
 
     #[test]
