@@ -6,6 +6,7 @@ use anyhow::Context;
 
 use super::HOME;
 use crate::checkout;
+use crate::lab::{KUBERNETES_1_34, KUBERNETES_1_36, Part};
 
 pub struct Case {
     pub name: &'static str,
@@ -21,8 +22,8 @@ pub struct Case {
 
 /// The kubelet of the image.
 pub enum Kubelet {
-    Of1_34,
-    Of1_36,
+    /// The real one, from the lab.
+    Built(&'static Part),
     /// Nothing but its version.
     Says(&'static str),
 }
@@ -37,10 +38,10 @@ const PLAIN: Case = Case {
 };
 
 pub const CASES: &[Case] = &[
-    Case { kubelet: Kubelet::Of1_34, runs: true, ..PLAIN },
+    Case { kubelet: Kubelet::Built(&KUBERNETES_1_34), runs: true, ..PLAIN },
     Case { name: "kubelet-config", ..PLAIN },
     Case { name: "kubelet-1.29", kubelet: Kubelet::Says("v1.29.15"), ..PLAIN },
-    Case { name: "kubelet-1.36", kubelet: Kubelet::Of1_36, runs: true, ..PLAIN },
+    Case { name: "kubelet-1.36", kubelet: Kubelet::Built(&KUBERNETES_1_36), runs: true, ..PLAIN },
     Case { name: "containerd-toml", ..PLAIN },
     Case { name: "max-pods", ..PLAIN },
     Case { name: "new-instance-type", instance_type: "m8g.large", ..PLAIN },

@@ -24,12 +24,13 @@ use super::metadata::{Answers, Metadata, instance};
 use super::network::{INFRA, Network};
 use super::stage::Stage;
 use crate::checkout;
-use crate::lab::{KUBERNETES_1_34, KUBERNETES_1_36, NODEADM, PAUSE};
+use crate::lab::{NODEADM, PAUSE};
 
 const HOME: &str = "e2e/nodeadm";
 const AWS_PORT: &str = "8000";
-/// Where nodeadm looks for its sandbox image; the lab's stand-in has it.
-const REGISTRY: &str = "602401143452.dkr.ecr.us-west-2.amazonaws.com";
+/// Sends containerd to the stand-in for the registry of nodeadm's sandbox image.
+const REGISTRY: &str =
+    "etc/containerd/certs.d/602401143452.dkr.ecr.us-west-2.amazonaws.com/hosts.toml";
 /// What the API server's name stands for, for the case that looks it up.
 const HOSTS: &str = "127.0.0.1\tlocalhost\n10.0.0.1\tABCDEF0123456789ABCDEF0123456789.gr7.us-west-2.eks.amazonaws.com\n";
 
@@ -113,42 +114,34 @@ fn init(machine: &Machine, skip: &str) -> anyhow::Result<Output> {
 
 /// The lab's image with one of the programs under the name of both.
 fn disk(stage: &Stage, case: &Case, program: Program) -> anyhow::Result<Disk> {
-    let name = match program {
-        Program::Nodeadm => "theirs",
-        Program::Tenon => "ours",
-    };
-    let disk = Disk::new(stage, &format!("{}-{name}", case.name))?;
+    let disk = Disk::new(stage, &format!("{}-{program:?}", case.name))?;
     for wanted in ["multi-user.target.wants/tenon-config", "graphical.target.wants/tenon-run"] {
         disk.remove(&format!("etc/systemd/system/{wanted}.service"))?;
     }
-    disk.write("etc/cloud/cloud-init.disabled", "")?;
-    disk.write("etc/hosts", HOSTS)?;
-    disk.write("etc/lab-token", "none")?;
-    disk.write(
-        &format!("etc/containerd/certs.d/{REGISTRY}/hosts.toml"),
-        &format!("[host.\"http://{INFRA}:{AWS_PORT}\"]\ncapabilities = [\"pull\", \"resolve\"]\n"),
-    )?;
-    disk.program(
-        "usr/lib/lab/read.py",
-        &fs::read_to_string(checkout().join(HOME).join("read.py"))?,
-    )?;
+    let registry = format!("[host.\"http://{INFRA}:{AWS_PORT}\"]\n");
+    for (path, text) in [
+        ("etc/cloud/cloud-init.disabled", ""),
+        ("etc/hosts", HOSTS),
+        ("etc/lab-token", "none"),
+        (REGISTRY, &registry),
+    ] {
+        disk.write(path, text)?;
+    }
+    let reader = fs::read_to_string(checkout().join(HOME).join("read.py"))?;
+    disk.program("usr/lib/lab/read.py", &reader)?;
     match case.kubelet {
-        Kubelet::Of1_34 => {
-            disk.install(&KUBERNETES_1_34.ready(&stage.cache)?.join("kubelet"), "usr/bin/kubelet")?;
-        }
-        Kubelet::Of1_36 => {
-            disk.install(&KUBERNETES_1_36.ready(&stage.cache)?.join("kubelet"), "usr/bin/kubelet")?;
+        Kubelet::Built(part) => {
+            disk.install(&part.ready(&stage.cache)?.join("kubelet"), "usr/bin/kubelet")?;
         }
         Kubelet::Says(version) => {
             disk.program("usr/bin/kubelet", &format!("#!/bin/sh\necho Kubernetes {version}\n"))?;
         }
     }
-    match program {
-        Program::Nodeadm => {
-            disk.install(&NODEADM.ready(&stage.cache)?.join("nodeadm"), "usr/bin/nodeadm")?;
-        }
-        Program::Tenon => disk.install(&stage.tenon, "usr/bin/nodeadm")?,
-    }
+    let program = match program {
+        Program::Nodeadm => NODEADM.ready(&stage.cache)?.join("nodeadm"),
+        Program::Tenon => stage.tenon.clone(),
+    };
+    disk.install(&program, "usr/bin/nodeadm")?;
     Ok(disk)
 }
 
