@@ -70,6 +70,8 @@ def shown(path, state):
 def meaning(path):
     if path == ENVIRONMENT:
         return passed_by_systemd()
+    if path.startswith("/var/lib/tenon/generations/"):
+        return "what was here before"
     with open(path, "rb") as file:
         text = file.read().decode()
     if path.endswith(".json") or "/config.json.d/" in path:
@@ -137,6 +139,7 @@ def main():
             noted = {path: traits(state) for path, state in entries()}
             with open(file, "w") as out:
                 json.dump(noted, out)
+            print("{}")
         case ["tell", file]:
             with open(file) as noted:
                 print(json.dumps(tell(json.load(noted))))

@@ -30,6 +30,12 @@ pub struct Difference {
 }
 
 impl Difference {
+    /// Tells the difference apart from one between the two programs.
+    pub fn after_nodeadm(mut self) -> Self {
+        self.place = format!("after nodeadm: {}", self.place);
+        self
+    }
+
     /// The row of the table in which the difference is listed, with the cases that show it.
     pub fn row(&self, cases: &str) -> String {
         let cell = |text: &str| format!("`{}`", text.replace('|', "\\|").replace('`', "'"));
@@ -53,7 +59,7 @@ pub fn compare(theirs: &Tree, ours: &Tree) -> BTreeSet<Difference> {
             (theirs, ours) => found.add(place, "", theirs.map(summary), ours.map(summary)),
         }
     }
-    for (old, new) in RENAMED {
+    for (old, new) in RENAMED.iter().filter(|(_, new)| !theirs.contains_key(*new)) {
         if let (Some(theirs), Some(ours)) = (theirs.get(*old), ours.get(*new)) {
             found.entries(new, theirs, ours);
         }

@@ -18,7 +18,7 @@ use anyhow::{Context, ensure};
 use serde_json::json;
 
 use self::cases::{CASES, Case, Kubelet};
-use self::difference::{REFUSED, Tree, compare};
+use self::difference::{Difference, REFUSED, Tree, compare};
 use super::machine::{Disk, Machine, text};
 use super::metadata::{Answers, Metadata, instance};
 use super::network::{INFRA, Network};
@@ -41,6 +41,13 @@ enum Program {
     Tenon,
 }
 
+/// What a program left on a pristine machine.
+struct Outcome {
+    tree: Tree,
+    /// The same machine after Tenon has run there as well, if nodeadm was first.
+    followed: Option<Tree>,
+}
+
 pub fn run(stage: &Stage) -> anyhow::Result<usize> {
     let network = Network::lay(stage, &instance().with_ipv6())?;
     let _aws = Aws::serve(stage, &network)?;
@@ -57,7 +64,11 @@ pub fn run(stage: &Stage) -> anyhow::Result<usize> {
         let _service = Metadata::serve(stage, &network, &answers)?;
         let theirs = outcome(stage, &network, case, Program::Nodeadm)?;
         let ours = outcome(stage, &network, case, Program::Tenon)?;
-        let differences = compare(&theirs, &ours);
+        let mut differences = compare(&theirs.tree, &ours.tree);
+        if let Some(followed) = &theirs.followed {
+            let left = compare(followed, &ours.tree);
+            differences.extend(left.into_iter().map(Difference::after_nodeadm));
+        }
         let seconds = start.elapsed().as_secs_f64();
         println!("  {:<18} {:>3} differences, {seconds:.1} s", case.name, differences.len());
         for difference in differences {
@@ -74,42 +85,56 @@ fn outcome(
     network: &Network,
     case: &Case,
     program: Program,
-) -> anyhow::Result<Tree> {
+) -> anyhow::Result<Outcome> {
     let disk = disk(stage, case, program)?;
     let machine = Machine::boot(&disk, network)?;
     machine.settled()?;
-    let tree =
+    let outcome =
         run_in(&machine, case, program).with_context(|| format!("{program:?}, {}", case.name))?;
     drop(machine);
     disk.wipe()?;
-    Ok(tree)
+    Ok(outcome)
 }
 
-fn run_in(machine: &Machine, case: &Case, program: Program) -> anyhow::Result<Tree> {
-    let read = |words: &[&str]| machine.must(&[&["/usr/lib/lab/read.py"], words].concat());
+fn run_in(machine: &Machine, case: &Case, program: Program) -> anyhow::Result<Outcome> {
+    let read = |words: &[&str]| -> anyhow::Result<Tree> {
+        let told = machine.must(&[&["/usr/lib/lab/read.py"], words].concat())?;
+        serde_json::from_str(&told).context("reading what read.py told")
+    };
     read(&["note", "/tmp/before"])?;
-    let config = init(machine, "run")?;
-    if !config.status.success() {
-        let may = program == Program::Nodeadm && case.refused_by_nodeadm;
-        ensure!(may, "the config phase: {}", text(&config));
-        return Ok(Tree::from([(REFUSED.into(), json!({"value": config.status.code()}))]));
+    let config = init(machine, "nodeadm", "run")?;
+    if program == Program::Nodeadm && case.refused_by_nodeadm && !config.status.success() {
+        let tree = Tree::from([(REFUSED.into(), json!({"value": config.status.code()}))]);
+        return Ok(Outcome { tree, followed: None });
     }
+    succeeded(&config)?;
     if case.runs {
-        let run = init(machine, "config")?;
-        ensure!(run.status.success(), "the run phase: {}", text(&run));
+        succeeded(&init(machine, "nodeadm", "config")?)?;
     }
-    let mut tree: Tree = serde_json::from_str(&read(&["tell", "/tmp/before"])?)?;
+    let mut tree = read(&["tell", "/tmp/before"])?;
     if case.runs {
-        tree.extend(serde_json::from_str::<Tree>(&read(&["runs"])?)?);
+        tree.extend(read(&["runs"])?);
     }
-    Ok(tree)
+    // Files of the run phase would be missing after a config phase.
+    let followed = if program == Program::Nodeadm && !case.runs {
+        succeeded(&init(machine, "tenon", "run")?)?;
+        Some(read(&["tell", "/tmp/before"])?)
+    } else {
+        None
+    };
+    Ok(Outcome { tree, followed })
+}
+
+fn succeeded(output: &Output) -> anyhow::Result<()> {
+    ensure!(output.status.success(), "{}: {}", output.status, text(output));
+    Ok(())
 }
 
 /// Runs all but one phase, with the same words for both programs.
-fn init(machine: &Machine, skip: &str) -> anyhow::Result<Output> {
+fn init(machine: &Machine, program: &str, skip: &str) -> anyhow::Result<Output> {
     let endpoint = |service: &str| format!("AWS_ENDPOINT_URL_{service}=http://{INFRA}:{AWS_PORT}");
     let (ec2, ecr) = (endpoint("EC2"), endpoint("ECR"));
-    machine.run(&["env", &ec2, &ecr, "nodeadm", "init", "--skip", skip])
+    machine.run(&["env", &ec2, &ecr, program, "init", "--skip", skip])
 }
 
 /// The lab's image with one of the programs under the name of both.
