@@ -20,7 +20,7 @@ use tenon_host::stop;
 
 use super::logs_progress::{Style, Teller};
 use super::{Global, node_args};
-use crate::output::{self, Outcome};
+use crate::output::{self, Failure, Outcome};
 
 const DEFAULT_DIRECTORY: &str = "var/log/tenon";
 /// Memory, for a node whose disk is full.
@@ -133,7 +133,7 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
         upload::send(&destination, place.file(), &manifest, known.instance.as_ref(), &names)
     });
     report(&place, &manifest, global)?;
-    sent?;
+    sent.map_err(|problem| beside(&problem, "error"))?;
     judge(&manifest)
 }
 
@@ -380,7 +380,12 @@ fn report(place: &Place, manifest: &Manifest, global: &Global) -> Outcome {
 
 /// The exit code of a run whose bundle is written.
 fn judge(manifest: &Manifest) -> Outcome {
-    stop::check()?;
+    stop::check().map_err(|problem| {
+        let problem = problem
+            .why("the run was asked to stop; the bundle holds what was collected until then")
+            .fix("run it again for a whole bundle");
+        beside(&problem, "error")
+    })?;
     let missing = manifest.missing();
     if missing.is_empty() {
         return Ok(());
@@ -388,8 +393,11 @@ fn judge(manifest: &Manifest) -> Outcome {
     let names: Vec<String> = missing.iter().map(|item| reason(item)).collect();
     let page = if manifest.is_useless() { &pages::NOTHING_READABLE } else { &pages::ITEMS_MISSING };
     let what = format!("{} required items are not in the bundle", missing.len());
-    let problem = Problem::new(page, what).details(names);
-    // The answer has been given; the problem is told beside it, also with --output json.
-    output::tell(&problem.render("warning"));
-    Err(output::Failure::Answer(problem.exit()))
+    Err(beside(&Problem::new(page, what).details(names), "warning"))
+}
+
+/// Tells a problem beside an answer that has been given, whatever its format.
+fn beside(problem: &Problem, severity: &str) -> Failure {
+    output::tell(&problem.render(severity));
+    Failure::Answer(problem.exit())
 }
