@@ -73,7 +73,9 @@ fn connect(job: &Job<'_>, url: &str) -> Result<TcpStream, Outcome> {
         })?;
     stream.set_read_timeout(Some(SLICE))?;
     stream.set_write_timeout(Some(left))?;
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: {host}\r\nAccept: */*\r\n\r\n")?;
+    // In one piece: a server may answer what it has read so far.
+    let request = format!("GET {path} HTTP/1.0\r\nHost: {host}\r\nAccept: */*\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
     Ok(stream)
 }
 
