@@ -11,6 +11,7 @@ pub mod decode;
 pub mod facts;
 pub mod host;
 pub mod inspect;
+pub mod logs;
 pub mod max_pods;
 pub mod plan;
 pub mod usage;
@@ -68,6 +69,7 @@ pub fn all() -> Vec<&'static Page> {
         facts::ALL,
         host::ALL,
         inspect::ALL,
+        logs::ALL,
         max_pods::ALL,
         plan::ALL,
         usage::ALL,

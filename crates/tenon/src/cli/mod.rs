@@ -9,6 +9,10 @@ mod facts;
 mod imds;
 mod init;
 mod launch_template;
+mod logs;
+mod logs_collect;
+mod logs_progress;
+mod logs_read;
 mod max_pods;
 mod names;
 mod net;
@@ -127,6 +131,9 @@ enum Command {
     Schema(schema::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
+    /// Collect logs of a node that misbehaves, and read them
+    #[command(subcommand)]
+    Logs(logs::Command),
     /// Say in which state this node is
     Status(status::Args),
     /// Go back to the files of the previous generation
@@ -155,6 +162,7 @@ impl Command {
             Command::Signal(args) => signal::run(&args, global),
             Command::Schema(args) => schema::run(&args),
             Command::Completions(args) => completions::run(&args),
+            Command::Logs(command) => logs::run(&command, global),
             Command::Status(args) => status::run(&args, global),
             Command::Undo(args) => undo::run(&args, global),
             Command::Man(args) => completions::man(&args, global),
