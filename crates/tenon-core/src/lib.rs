@@ -3,6 +3,7 @@
 //! ```text
 //! config    what the user asked for: documents, merge, validation, Config
 //! decode    bytes → parts: base64, gzip and MIME removed, within limits
+//! doctor    why a node is not Ready: evidence, causes, ranking
 //! expression  the language of maxPodsExpression
 //! facts     what the machine is
 //! kube_version  every version gate, named
@@ -25,6 +26,7 @@
 pub mod codes;
 pub mod config;
 pub mod decode;
+pub mod doctor;
 pub mod expression;
 pub mod facts;
 pub mod kube_version;
