@@ -1,6 +1,7 @@
 //! The pure middle of Tenon: config and facts in, plan out.
 //!
 //! ```text
+//! collect   what a log bundle holds
 //! config    what the user asked for: documents, merge, validation, Config
 //! decode    bytes → parts: base64, gzip and MIME removed, within limits
 //! doctor    why a node is not Ready: evidence, causes, ranking
@@ -11,6 +12,7 @@
 //! max_pods  instance table and pod formulas
 //! nearest   the name somebody probably meant
 //! problem   the one shape of bad news; codes has a page for each kind of it
+//! redact    secrets taken out of text that leaves the node
 //! secret    text that does not print
 //! toml_text  TOML in one canonical form
 //! status    how far a node has come
@@ -24,6 +26,7 @@
 //! manifest and `clippy.toml` hold that rule.
 
 pub mod codes;
+pub mod collect;
 pub mod config;
 pub mod decode;
 pub mod doctor;
@@ -34,6 +37,7 @@ pub mod max_pods;
 pub mod nearest;
 pub mod plan;
 pub mod problem;
+pub mod redact;
 pub mod secret;
 pub mod status;
 pub mod toml_text;

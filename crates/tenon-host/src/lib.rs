@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! gather     reads the machine and the metadata service into Facts
+//! collect    reads a node that misbehaves: Source, journal, bundles
 //! apply      makes a plan true: files, units, disks, hooks, record
 //! net        links: who manages them, waiting for them
 //! signal     the signal to the CloudFormation stack
@@ -19,6 +20,7 @@
 //! the wrong place.
 
 pub mod apply;
+pub mod collect;
 pub mod command;
 pub mod gather;
 pub mod job;
