@@ -7,6 +7,7 @@
 //! doctor    why a node is not Ready: evidence, causes, ranking
 //! expression  the language of maxPodsExpression
 //! facts     what the machine is
+//! kubeconfig  how a client reaches an API server, read and written
 //! kube_version  every version gate, named
 //! plan      (Config, Facts) → Plan: every file, unit and disk as data
 //! max_pods  instance table and pod formulas
@@ -33,6 +34,7 @@ pub mod doctor;
 pub mod expression;
 pub mod facts;
 pub mod kube_version;
+pub mod kubeconfig;
 pub mod max_pods;
 pub mod nearest;
 pub mod plan;
