@@ -22,8 +22,8 @@
 //! the wrong place.
 
 pub mod apply;
-pub mod collect;
 pub mod cluster;
+pub mod collect;
 pub mod command;
 pub mod gather;
 pub mod job;

@@ -140,6 +140,7 @@ pub(super) fn judge(
             Found::Pass | Found::NotApplicable => {}
         }
     }
+    let structural = supports;
     // A general symptom is told only beside something that points at this cause.
     if !evidence.is_empty() {
         for signal in cause.support {
@@ -149,10 +150,10 @@ pub(super) fn judge(
             }
         }
     }
-    let confidence = match (proven, confirmed, logs.is_empty(), supports) {
+    let confidence = match (proven, confirmed, supports) {
         (true, ..) => Confidence::Certain,
-        (false, true, _, 1..) => Confidence::Likely,
-        (false, _, false, _) | (false, _, true, 2..) => Confidence::Possible,
+        (false, true, 1..) => Confidence::Likely,
+        _ if !logs.is_empty() || structural > 1 => Confidence::Possible,
         _ => return None,
     };
     evidence.sort_by_key(|evidence| evidence.weight);

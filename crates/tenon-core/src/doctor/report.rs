@@ -12,6 +12,7 @@ use super::snapshot::{Kind, Snapshot};
 use super::step::Step;
 use super::text;
 use super::view::View;
+use crate::redact::Book;
 
 /// How far the node is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,7 +140,7 @@ pub fn examine(node: &Snapshot, options: &Options) -> Report {
     Report {
         young: state != State::Ready && !strong && view.is_young(),
         examined: view.has_lines() || node.probes != Default::default() || !suspects.is_empty(),
-        findings: ranked(suspects, roles),
+        findings: ranked(&view.book, suspects, roles),
         node_name: view.node_name().map(str::to_owned),
         cluster: view.cluster_name().map(str::to_owned),
         kubelet_version: view.kubelet_version().map(|version| version.to_string()),
@@ -178,7 +179,7 @@ fn state(view: &View, suspects: &[Suspect]) -> State {
 }
 
 /// Roots first; then confidence, the earliest step, the newest evidence, the number.
-fn ranked(suspects: Vec<Suspect>, roles: Vec<Role>) -> Vec<Finding> {
+fn ranked(book: &Book, suspects: Vec<Suspect>, roles: Vec<Role>) -> Vec<Finding> {
     let mut list: Vec<_> = suspects.into_iter().zip(roles).collect();
     list.sort_by_key(|(suspect, role)| {
         let cause = suspect.cause;
@@ -189,7 +190,7 @@ fn ranked(suspects: Vec<Suspect>, roles: Vec<Role>) -> Vec<Finding> {
         cause: suspect.cause,
         confidence: suspect.confidence,
         role,
-        evidence: suspect.evidence.into_iter().map(text::clean).collect(),
+        evidence: suspect.evidence.into_iter().map(|found| text::clean(book, found)).collect(),
         checks: suspect.checks,
     };
     list.into_iter().map(finding).collect()

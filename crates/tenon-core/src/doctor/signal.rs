@@ -74,6 +74,8 @@ pub struct Signal {
     pub log: Log,
     /// All of them, in this order, in one line.
     pub pieces: &'static [&'static str],
+    /// A line that holds this is about something else.
+    pub without: &'static str,
     pub standing: Standing,
     pub target: Target,
     /// Printed by healthy nodes, too, while they start.
@@ -91,7 +93,7 @@ impl Signal {
     ) -> Self {
         let standing = Standing::Confirmed(citation);
         let (target, early, since, until) = (Target::Anything, false, None, None);
-        Signal { log, pieces, standing, target, early, since, until }
+        Signal { log, pieces, without: "", standing, target, early, since, until }
     }
 
     pub const fn tentative(log: Log, pieces: &'static [&'static str]) -> Self {
@@ -109,6 +111,12 @@ impl Signal {
     /// Only lines about other hosts.
     pub const fn elsewhere(mut self) -> Self {
         self.target = Target::Elsewhere;
+        self
+    }
+
+    /// Not lines that hold this.
+    pub const fn without(mut self, text: &'static str) -> Self {
+        self.without = text;
         self
     }
 
@@ -141,6 +149,9 @@ impl Signal {
 
     /// The part of a message between the first and the last piece; None if it does not match.
     pub fn find<'a>(&self, message: &'a str) -> Option<&'a str> {
+        if !self.without.is_empty() && message.contains(self.without) {
+            return None;
+        }
         let mut from = None;
         let mut at = 0;
         for piece in self.pieces {
@@ -162,6 +173,7 @@ mod tests {
     fn pieces_match_in_order() {
         assert_eq!(SIGNAL.find("say one and two now"), Some("one and two"));
         assert_eq!(SIGNAL.find("two, one"), None);
+        assert_eq!(SIGNAL.without("not").find("one and two, not three"), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::check::{Evidence, Origin};
 use super::report::{Finding, Report, Role, State};
 use super::step::Step;
 use crate::problem::visible;
-use crate::userdata::inspect::redact;
+use crate::redact::{self, Book};
 
 /// The longest excerpt of a log line.
 const LONGEST: usize = 160;
@@ -31,8 +31,8 @@ pub(super) fn excerpt(line: &str, part: &str) -> String {
 }
 
 /// Evidence as it may be shown: no secret, no control character.
-pub(super) fn clean(mut evidence: Evidence) -> Evidence {
-    let shown = |text: &str| visible(&redact::line(text, false)).replace('\n', " ");
+pub(super) fn clean(book: &Book, mut evidence: Evidence) -> Evidence {
+    let shown = |text: &str| visible(redact::text(book, text).trim_end()).replace('\n', " ");
     evidence.text = shown(&evidence.text);
     evidence.fix = evidence.fix.as_deref().map(shown);
     for value in evidence.fields.values_mut() {

@@ -13,6 +13,7 @@ use super::signal::{Log, Signal, Target};
 use super::snapshot::{Line, Snapshot, Unit};
 use super::step::Step;
 use crate::kube_version::Version;
+use crate::redact::{self, Book};
 use crate::tree::Dialect;
 use crate::{words, yaml};
 
@@ -105,6 +106,8 @@ pub struct View<'a> {
     /// Environment of the kubelet's unit.
     pub environment: BTreeMap<String, String>,
     pub marks: Vec<Mark>,
+    /// Secrets are taken out of a line before it is cut: half a secret is one, too.
+    pub book: Book,
     units: BTreeMap<String, Unit>,
 }
 
@@ -129,6 +132,7 @@ impl<'a> View<'a> {
             status: cache["status"].clone(),
             environment: environment(node),
             marks: Vec::new(),
+            book: Book::default(),
             node,
             flags,
             spec,
@@ -238,13 +242,14 @@ impl<'a> View<'a> {
         let mut last = None;
         let mut count = 0;
         for read in fresh.filter(|read| self.is_about(signal.target, &read.text)) {
-            if let Some(part) = signal.find(&read.text) {
-                last = Some((read, part));
+            if signal.find(&read.text).is_some() {
+                last = Some(read);
                 count += 1;
             }
         }
-        let (read, part) = last?;
-        let text = super::text::excerpt(&read.text, part);
+        let read = last?;
+        let safe = redact::text(&self.book, &read.text);
+        let text = super::text::excerpt(&safe, signal.find(&safe).unwrap_or(&safe));
         Some(Evidence::journal(signal.log.title(), read.line.time_us, count, text))
     }
 

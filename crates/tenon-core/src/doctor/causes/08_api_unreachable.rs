@@ -12,10 +12,10 @@ pub(super) static CAUSE: Cause = Cause {
     on_api: true,
     signals: &[
         Signal::confirmed(Log::Kubelet, &["net/http: TLS handshake timeout"], "go src/net/http/transport.go").early(),
-        Signal::confirmed(Log::Kubelet, &["dial tcp", "i/o timeout"], DIAL).on_api().early(),
-        Signal::confirmed(Log::Kubelet, &["dial tcp", "connect: connection refused"], DIAL).on_api().early(),
-        Signal::confirmed(Log::Kubelet, &["dial tcp", "connect: no route to host"], DIAL).on_api().early(),
-        Signal::confirmed(Log::Kubelet, &["dial tcp", "connect: network is unreachable"], DIAL).on_api().early(),
+        Signal::confirmed(Log::Kubelet, &["dial tcp ", "i/o timeout"], DIAL).on_api().without("proxyconnect").early(),
+        Signal::confirmed(Log::Kubelet, &["dial tcp ", "connect: connection refused"], DIAL).on_api().without("proxyconnect").early(),
+        Signal::confirmed(Log::Kubelet, &["dial tcp ", "connect: no route to host"], DIAL).on_api().without("proxyconnect").early(),
+        Signal::confirmed(Log::Kubelet, &["dial tcp ", "connect: network is unreachable"], DIAL).on_api().without("proxyconnect").early(),
     ],
     support: SYMPTOMS,
     checks: &[
