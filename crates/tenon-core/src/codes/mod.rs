@@ -12,6 +12,7 @@ pub mod decode;
 pub mod facts;
 pub mod host;
 pub mod inspect;
+pub mod logs;
 pub mod max_pods;
 pub mod pki;
 pub mod plan;
@@ -71,6 +72,7 @@ pub fn all() -> Vec<&'static Page> {
         facts::ALL,
         host::ALL,
         inspect::ALL,
+        logs::ALL,
         max_pods::ALL,
         pki::ALL,
         plan::ALL,
