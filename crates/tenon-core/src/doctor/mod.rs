@@ -16,6 +16,7 @@ mod graph;
 mod judge;
 mod network;
 mod page;
+mod presented;
 mod report;
 mod signal;
 mod snapshot;
@@ -31,6 +32,7 @@ pub use causes::ALL as CAUSES;
 pub use check::{Check, Evidence, Found, Origin, Weight};
 pub use judge::{Cause, Confidence};
 pub use page::{find, page, reference};
+pub use presented::describe as describe_certificate;
 pub use report::{Finding, Options, Report, Role, State, StepLine, examine};
 pub use signal::{Log, Signal, Standing, Target};
 pub use snapshot::{

@@ -9,9 +9,12 @@ pub(super) static CAUSE: Cause = Cause {
     step: Step::Identity,
     on_api: true,
     signals: &[
-        Signal::confirmed(Log::Kubelet, &["nodes is forbidden: User", "cannot create resource \"nodes\""], CAPS),
+        Signal::confirmed(Log::Kubelet, &["nodes is forbidden: User", "cannot create resource \"nodes\""], CAPS)
+            .without("User \"system:node:"),
+        Signal::confirmed(Log::Kubelet, &["is forbidden: User", "cannot get resource \"nodes\""], CAPS)
+            .without("User \"system:node:"),
     ],
-    support: &[Signal::confirmed(Log::Kubelet, &["leases.coordination.k8s.io", "is forbidden: User"], CAPS)],
+    support: &[SYMPTOMS[1], Signal::confirmed(Log::Kubelet, &["leases.coordination.k8s.io", "is forbidden: User"], CAPS)],
     checks: &[Check::proves("self-subject-review", groups)],
     why: "the API server knows the caller, but a node must be `system:node:NAME` in the group `system:nodes`; any other user or group may not register nodes",
     fix: "map the role to the groups system:bootstrappers and system:nodes with the user name system:node:{{EC2PrivateDNSName}}, or use an access entry of type EC2_LINUX",

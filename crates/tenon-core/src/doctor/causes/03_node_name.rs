@@ -2,17 +2,27 @@
 
 use super::*;
 
+const AUTHORIZER: &str = "kubernetes plugin/pkg/auth/authorizer/node/node_authorizer.go";
+
 pub(super) static CAUSE: Cause = Cause {
     number: 3,
     slug: "node-name",
     title: "the node's name is not the one that its identity may use",
     step: Step::NodeName,
     on_api: true,
-    signals: &[Signal::confirmed(
-        Log::Kubelet,
-        &["is not allowed to modify node"],
-        "kubernetes plugin/pkg/admission/noderestriction/admission.go",
-    )],
+    signals: &[
+        Signal::confirmed(
+            Log::Kubelet,
+            &["is not allowed to modify node"],
+            "kubernetes plugin/pkg/admission/noderestriction/admission.go",
+        ),
+        Signal::confirmed(Log::Kubelet, &["cannot read", "only its own Node object"], AUTHORIZER),
+        Signal::confirmed(
+            Log::Kubelet,
+            &["can only access node lease with the same name as the requesting node"],
+            AUTHORIZER,
+        ),
+    ],
     support: SYMPTOMS,
     checks: &[Check::proves("identity-name", identity), Check::supports("private-dns-name", private_dns)],
     why: "a node may only change its own Node object; the name in its identity comes from EC2's private DNS name, and the kubelet was told another one (a host name override, or a host name from a custom DHCP domain)",

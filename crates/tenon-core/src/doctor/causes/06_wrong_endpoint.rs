@@ -8,7 +8,7 @@ pub(super) static CAUSE: Cause = Cause {
     slug: "wrong-endpoint",
     title: "the endpoint is not this cluster's API server",
     step: Step::Dns,
-    signals: &[Signal::tentative(Log::Kubelet, &["x509: certificate is valid for", ", not "])],
+    signals: &[Signal::confirmed(Log::Kubelet, &["x509: certificate is valid for", ", not "], GO_X509)],
     support: SYMPTOMS,
     checks: &[
         Check::proves("endpoint-name", name),

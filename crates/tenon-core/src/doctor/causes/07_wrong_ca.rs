@@ -14,6 +14,7 @@ pub(super) static CAUSE: Cause = Cause {
     signals: &[
         Signal::confirmed(Log::Kubelet, &["x509: certificate signed by unknown authority"], GO_X509).on_api(),
         Signal::confirmed(Log::Kubelet, &["unable to load root certificates"], "kubernetes staging/src/k8s.io/client-go/transport/transport.go"),
+        Signal::confirmed(Log::Kubelet, &["unable to load client CA file"], "kubernetes cmd/kubelet/app/server.go"),
     ],
     support: SYMPTOMS,
     checks: &[

@@ -8,18 +8,17 @@ const SERVER: &str = "kubernetes cmd/kubelet/app/server.go";
 pub(super) static CAUSE: Cause = Cause {
     number: 20,
     slug: "kubelet-config",
-    title: "the kubelet ends at its start because of a flag, its config or a taken port",
+    title: "the kubelet ends at its start because of a flag or its config",
     step: Step::Kubelet,
     signals: &[
         Signal::confirmed(Log::Kubelet, &["unknown flag:"], "spf13/pflag flag.go"),
         Signal::confirmed(Log::Kubelet, &["failed to load kubelet config file"], SERVER),
         Signal::confirmed(Log::Kubelet, &["failed to validate kubelet configuration"], SERVER),
         Signal::confirmed(Log::Kubelet, &["invalid argument", "for \"--"], "spf13/pflag errors.go"),
-        Signal::confirmed(Log::Kubelet, &["bind: address already in use"], "go src/syscall/zerrors_linux_amd64.go"),
     ],
-    support: &[Signal::confirmed(Log::Manager, &["kubelet.service", "Scheduled restart job"], "systemd src/core/service.c")],
+    support: &[SYSTEMD_RESTART],
     checks: &[RESTARTS, Check::proves("kubelet-flags", flags), Check::proves("kubelet-fields", fields)],
-    why: "a flag or a field of its config is not known to this version of the kubelet, has a wrong type, or a port that it must listen on is taken",
+    why: "a flag or a field of its config is not known to this version of the kubelet, or has a wrong type",
     fix: "take out the flag or field named in the evidence, or use the one that replaced it",
     command: "journalctl -b -u kubelet -n 50",
     ..Cause::BLANK

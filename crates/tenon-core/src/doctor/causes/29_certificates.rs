@@ -32,12 +32,18 @@ fn certificate(view: &View) -> Option<(String, String)> {
         return Some((path.to_owned(), text.to_owned()));
     }
     let data = user["client-certificate-data"].as_str()?;
+    if data.starts_with("<certificate: ") {
+        return Some(("kubeconfig".to_owned(), data.to_owned()));
+    }
     let text = grammar::decode_ca(data).and_then(|bytes| String::from_utf8(bytes).ok())?;
     Some(("kubeconfig".to_owned(), text))
 }
 
 fn valid(view: &View) -> Found {
     let Some((path, pem)) = certificate(view) else { return Found::NotApplicable };
+    if let Some(known) = pem.strip_prefix("<certificate: ") {
+        return shown(view, &path, known);
+    }
     let pem = super::super::wanted::certificates_only(&pem);
     let Some(list) = grammar::certificates(pem.as_bytes()) else {
         return Found::fail(Evidence::file(path, "holds no certificate that parses"));
@@ -51,6 +57,15 @@ fn valid(view: &View) -> Found {
     match end.to_unix_duration().as_secs() < now {
         true => Found::fail(Evidence::file(path, format!("expired on {}", end.to_date_time()))),
         false => Found::Pass,
+    }
+}
+
+/// A bundle has the subject and the end of a certificate in its place: `CN=x, expires DATE>`.
+fn shown(view: &View, path: &str, known: &str) -> Found {
+    let end = known.rsplit_once("expires ").map(|(_, end)| end.trim_end_matches('>'));
+    match end.filter(|end| view.now_us > 0 && **end < *super::super::text::timestamp(view.now_us)) {
+        Some(end) => Found::fail(Evidence::file(path, format!("expired on {end}"))),
+        None => Found::Pass,
     }
 }
 

@@ -9,9 +9,9 @@ pub(super) static CAUSE: Cause = Cause {
     step: Step::Disks,
     alone: true,
     signals: &[
-        Signal::tentative(Log::Kubelet, &["no space left on device"]),
-        Signal::tentative(Log::Containerd, &["no space left on device"]),
-        Signal::tentative(Log::Bootstrap, &["no space left on device"]),
+        Signal::confirmed(Log::Kubelet, &["no space left on device"], "go src/syscall/zerrors_linux_amd64.go"),
+        Signal::confirmed(Log::Containerd, &["no space left on device"], "go src/syscall/zerrors_linux_amd64.go"),
+        Signal::confirmed(Log::Bootstrap, &["no space left on device"], "go src/syscall/zerrors_linux_amd64.go"),
         Signal::confirmed(Log::Bootstrap, &["TN07003"], "tenon-core/src/codes/host.rs"),
     ],
     checks: &[

@@ -12,10 +12,11 @@ pub(super) static CAUSE: Cause = Cause {
     step: Step::Image,
     alone: true,
     signals: &[
-        Signal::tentative(Log::Manager, &["Exec format error"]),
+        Signal::confirmed(Log::Manager, &["Exec format error"], "systemd src/core/exec-invoke.c"),
         Signal::tentative(Log::Kubelet, &["exec format error"]),
         Signal::tentative(Log::Containerd, &["exec format error"]),
     ],
+    support: &[SYSTEMD_RESTART],
     checks: &[Check::proves("elf-machine", machine)],
     why: "the image was built with programs for another processor, such as x86-64 programs on Graviton",
     fix: "use the node image for this instance's architecture",

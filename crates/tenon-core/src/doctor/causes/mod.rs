@@ -60,6 +60,7 @@ causes! {
     "40_going_away.rs" going_away,
     "41_api_overloaded.rs" api_overloaded,
     "42_intercepted.rs" intercepted,
+    "43_port_taken.rs" port_taken,
 }
 
 const NODE_STATUS: &str = "kubernetes pkg/kubelet/kubelet_node_status.go";
@@ -80,6 +81,13 @@ const SYMPTOMS: &[Signal] = &[
     Signal::confirmed(Log::Kubelet, &["Unable to register node with API server"], NODE_STATUS)
         .early(),
 ];
+
+/// The manager starts a unit again that did not stay up.
+const SYSTEMD_RESTART: Signal = Signal::confirmed(
+    Log::Manager,
+    &["kubelet.service", "Scheduled restart job"],
+    "systemd src/core/service.c",
+);
 
 /// The kubelet dies again and again.
 const RESTARTS: Check =
