@@ -3,6 +3,7 @@
 //! ```text
 //! gather     reads the machine and the metadata service into Facts
 //! collect    reads a node that misbehaves: Source, journal, bundles
+//! doctor     the snapshot of a node that did not join, with live probes
 //! apply      makes a plan true: files, units, disks, hooks, record
 //! net        links: who manages them, waiting for them
 //! signal     the signal to the CloudFormation stack
@@ -25,6 +26,7 @@ pub mod apply;
 pub mod cluster;
 pub mod collect;
 pub mod command;
+pub mod doctor;
 pub mod gather;
 pub mod job;
 pub mod net;

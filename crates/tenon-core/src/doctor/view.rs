@@ -288,6 +288,16 @@ impl<'a> View<'a> {
         Some((kubeconfig_path(&self.flags).to_owned(), text.ok_or("is not base64 of text")))
     }
 
+    /// True when the kubelet would ask a proxy for this host.
+    pub fn uses_proxy(&self, host: &str) -> bool {
+        network::proxy_for(self, host).is_some()
+    }
+
+    /// Where the kubelet finds the API server.
+    pub fn kubeconfig_path(&self) -> &str {
+        kubeconfig_path(&self.flags)
+    }
+
     /// The name under which the kubelet registers.
     pub fn node_name(&self) -> Option<&str> {
         let flag = self.flags.get("hostname-override").map(String::as_str);

@@ -1,0 +1,65 @@
+//! Builds the doctor's snapshot of a node: files, journal, units, and probes on a live one.
+//! Reads only; what it means is decided in `tenon_core::doctor`.
+
+mod files;
+mod metadata;
+mod probes;
+mod reach;
+
+#[cfg(test)]
+mod tests;
+
+use std::time::{Duration, Instant, SystemTime};
+
+use serde_json::json;
+use tenon_core::doctor::{Kind, Snapshot};
+use tenon_core::problem::Problem;
+
+use crate::collect::{self, Source};
+
+/// What to look at.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Run no probe.
+    pub offline: bool,
+    /// Read whole journals instead of their newest part.
+    pub deep: bool,
+    /// For all probes together.
+    pub budget: Duration,
+    pub since_us: Option<u64>,
+}
+
+/// Reads what the doctor wants of a node.
+pub fn gather(source: &Source, options: &Options) -> Result<Snapshot, Problem> {
+    let end = Instant::now() + options.budget;
+    let mut node = Snapshot::default();
+    node.kind = match source.kind() {
+        collect::Kind::Live => Kind::Live,
+        collect::Kind::Root => Kind::Root,
+        collect::Kind::Bundle => Kind::Bundle,
+    };
+    files::recorded(source, &mut node);
+    files::read(source, options, &mut node);
+    if source.is_live() {
+        node.now_us = now_us();
+        if !options.offline {
+            probes::run(source, &mut node, end)?;
+        }
+    }
+    Ok(node)
+}
+
+fn now_us() -> Option<u64> {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    u64::try_from(since.as_micros()).ok()
+}
+
+/// What of a snapshot a bundle does not hold otherwise, for its `probes.json`.
+pub fn recorded(node: &Snapshot) -> Vec<u8> {
+    let kept = json!({
+        "nowUs": node.now_us, "changedUs": node.changed_us, "probes": node.probes,
+        "disks": node.disks, "programs": node.programs, "units": node.units,
+        "folders": node.folders,
+    });
+    format!("{kept:#}\n").into_bytes()
+}
