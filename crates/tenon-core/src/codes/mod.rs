@@ -9,6 +9,7 @@ use std::fmt;
 pub mod cluster;
 pub mod config;
 pub mod decode;
+pub mod doctor;
 pub mod facts;
 pub mod host;
 pub mod inspect;
@@ -69,6 +70,7 @@ pub fn all() -> Vec<&'static Page> {
         cluster::ALL,
         config::ALL,
         decode::ALL,
+        doctor::ALL,
         facts::ALL,
         host::ALL,
         inspect::ALL,

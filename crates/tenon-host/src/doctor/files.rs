@@ -37,7 +37,8 @@ pub(super) fn recorded(source: &Source, node: &mut Snapshot) {
     let Some(bundle) = source.bundle_handle() else { return };
     let name = bundle.names().find(|name| name.ends_with("probes.json")).map(str::to_owned);
     let bytes = name.and_then(|name| bundle.read(&name, FILE_CAP)?.ok());
-    if let Some(recorded) = bytes.and_then(|bytes| serde_json::from_slice::<Snapshot>(&bytes).ok()) {
+    if let Some(recorded) = bytes.and_then(|bytes| serde_json::from_slice::<Snapshot>(&bytes).ok())
+    {
         *node = Snapshot { kind: node.kind, ..recorded };
     }
 }
@@ -114,7 +115,8 @@ fn tail(source: &Source, path: &str) -> String {
         return String::from_utf8_lossy(&whole[from..]).into_owned();
     };
     let read = || -> std::io::Result<Vec<u8>> {
-        let mut file = File::from(root.open_at(path, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())?);
+        let mut file =
+            File::from(root.open_at(path, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())?);
         let length = file.metadata()?.len();
         file.seek(SeekFrom::Start(length.saturating_sub(LOG_TAIL)))?;
         let mut bytes = Vec::new();
@@ -208,6 +210,7 @@ fn device_bytes(root: &Root, path: &str, node: &Snapshot) -> Option<u64> {
     let device = mounts.lines().find_map(mounted)?;
     let sectors = |path: String| root.read_text(&path).ok()??.parse::<u64>().ok();
     let folder = format!("/sys/class/block/{device}");
-    let whole = sectors(format!("{folder}/../size")).or_else(|| sectors(format!("{folder}/size")))?;
+    let whole =
+        sectors(format!("{folder}/../size")).or_else(|| sectors(format!("{folder}/size")))?;
     whole.checked_mul(512)
 }

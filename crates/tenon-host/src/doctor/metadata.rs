@@ -63,14 +63,15 @@ pub(super) fn ask(base: &str) -> Metadata {
     let agent = config.build().new_agent();
     let base = base.trim_end_matches('/').to_owned();
     let request = agent.put(format!("{base}/latest/api/token"));
-    let (status, body) = read(request.header("x-aws-ec2-metadata-token-ttl-seconds", "60").send_empty());
+    let (status, body) =
+        read(request.header("x-aws-ec2-metadata-token-ttl-seconds", "60").send_empty());
     if status != 200 {
         let detail = if status == 0 { body } else { String::new() };
         return Metadata { token_status: status, detail, ..Metadata::default() };
     }
     let service = Service { agent, base, token: body.trim().to_owned() };
-    let identity: Value =
-        serde_json::from_str(&service.text("dynamic/instance-identity/document")).unwrap_or_default();
+    let identity: Value = serde_json::from_str(&service.text("dynamic/instance-identity/document"))
+        .unwrap_or_default();
     let of = |key: &str| identity[key].as_str().unwrap_or_default().to_owned();
     let info: Value = serde_json::from_str(&service.text("meta-data/iam/info")).unwrap_or_default();
     let (credentials_status, role) = service.ask("meta-data/iam/security-credentials/");
@@ -82,7 +83,11 @@ pub(super) fn ask(base: &str) -> Metadata {
         detail: String::new(),
         credentials_status,
         profile_arn: info["InstanceProfileArn"].as_str().unwrap_or_default().to_owned(),
-        role: if credentials_status == 200 { role.lines().next().unwrap_or_default().to_owned() } else { String::new() },
+        role: if credentials_status == 200 {
+            role.lines().next().unwrap_or_default().to_owned()
+        } else {
+            String::new()
+        },
         account: of("accountId"),
         instance_id: of("instanceId"),
         region: of("region"),

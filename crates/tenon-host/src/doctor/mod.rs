@@ -11,11 +11,14 @@ mod tests;
 
 use std::time::{Duration, Instant, SystemTime};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tenon_core::doctor::{Kind, Snapshot};
 use tenon_core::problem::Problem;
 
 use crate::collect::{self, Source};
+
+/// Where a bootstrap keeps the config that it worked with.
+const CACHE: &str = "/run/eks/nodeadm/config.json";
 
 /// What to look at.
 #[derive(Debug, Clone)]
@@ -27,6 +30,8 @@ pub struct Options {
     /// For all probes together.
     pub budget: Duration,
     pub since_us: Option<u64>,
+    /// The config that the node was meant to have, where it has kept none.
+    pub spec: Option<Value>,
 }
 
 /// Reads what the doctor wants of a node.
@@ -40,6 +45,10 @@ pub fn gather(source: &Source, options: &Options) -> Result<Snapshot, Problem> {
     };
     files::recorded(source, &mut node);
     files::read(source, options, &mut node);
+    if let Some(spec) = &options.spec {
+        let kept = json!({"spec": spec}).to_string();
+        node.files.entry(CACHE.to_owned()).or_insert(kept);
+    }
     if source.is_live() {
         node.now_us = now_us();
         if !options.offline {

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tenon_core::doctor::{
-    Access, Clock, Credentials, Endpoint, Identity, NodeAnswer, Probes, Reach, Snapshot, Trust, View,
+    Access, Clock, Credentials, Endpoint, Identity, NodeAnswer, Probes, Reach, Snapshot, Trust,
+    View,
 };
 use tenon_core::kubeconfig::{Credential, Kubeconfig};
 use tenon_core::problem::Problem;
@@ -26,7 +27,8 @@ use crate::root::Root;
 use crate::stop;
 
 /// Where distributions keep the authorities that programs believe.
-const BUNDLES: &[&str] = &["/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/certs/ca-certificates.crt"];
+const BUNDLES: &[&str] =
+    &["/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/certs/ca-certificates.crt"];
 const BUNDLE_CAP: u64 = 4 << 20;
 /// Ports of this machine: the kubelet's, and the CNI's address manager.
 const PORTS: &[u16] = &[10250, 61679];
@@ -88,7 +90,8 @@ impl Api {
     fn of(node: &Snapshot) -> Option<Api> {
         let view = View::new(node, None);
         let endpoint = view.api.clone()?;
-        let url = ["HTTPS_PROXY", "https_proxy"].iter().find_map(|name| view.environment.get(*name));
+        let url =
+            ["HTTPS_PROXY", "https_proxy"].iter().find_map(|name| view.environment.get(*name));
         Some(Api {
             authority: view.authority().and_then(|(_, pem)| pem.ok()).map(String::into_bytes),
             proxy: url.and_then(|url| Proxy::parse(url)),
@@ -117,7 +120,8 @@ impl Api {
         let begun = Instant::now();
         let (direct, answer) = reach::reach(&goal);
         took(&mut found, "tcp", begun);
-        let proxied = self.proxy.as_ref().map(|proxy| reach::reach(&Goal { proxy: Some(proxy), ..goal }));
+        let proxied =
+            self.proxy.as_ref().map(|proxy| reach::reach(&Goal { proxy: Some(proxy), ..goal }));
         let (proxied, proxied_answer) = proxied.unzip();
         let answer = if self.uses_proxy { proxied_answer.flatten() } else { answer };
         // The client knows no proxy, so its requests tell something only where it needs none.
@@ -163,17 +167,24 @@ impl Api {
     /// A client with the kubelet's own credentials; its credential program has a deadline.
     fn client(&self) -> Result<(Client, String), (String, String)> {
         let unusable = |kind: &str, problem: &Problem| {
-            let cause = problem.causes.first().map(|cause| format!(": {cause}")).unwrap_or_default();
+            let cause =
+                problem.causes.first().map(|cause| format!(": {cause}")).unwrap_or_default();
             (kind.to_owned(), format!("{}{cause}", problem.what))
         };
-        let root = Root::open(Path::new("/")).map_err(|error| (String::new(), error.to_string()))?;
-        let config = read_kubeconfig(&root, &self.kubeconfig).map_err(|problem| unusable("", &problem))?;
+        let root =
+            Root::open(Path::new("/")).map_err(|error| (String::new(), error.to_string()))?;
+        let config =
+            read_kubeconfig(&root, &self.kubeconfig).map_err(|problem| unusable("", &problem))?;
         let kind = kind(&config);
-        let opened = background::wait_for(Instant::now() + EXEC, move || Client::from_kubeconfig(&config, &root));
+        let opened = background::wait_for(Instant::now() + EXEC, move || {
+            Client::from_kubeconfig(&config, &root)
+        });
         match opened {
             Ok(Some(Ok(client))) => Ok((client, kind.to_owned())),
             Ok(Some(Err(problem))) | Err(problem) => Err(unusable(kind, &problem)),
-            Ok(None) => Err((kind.to_owned(), format!("no credentials within {} s", EXEC.as_secs()))),
+            Ok(None) => {
+                Err((kind.to_owned(), format!("no credentials within {} s", EXEC.as_secs())))
+            }
         }
     }
 }
@@ -232,9 +243,7 @@ fn node_object(name: &str, answer: Result<Value, ApiError>) -> Option<NodeAnswer
     };
     let conditions = node["status"]["conditions"].as_array().into_iter().flatten();
     let ready = conditions.into_iter().find(|condition| condition["type"] == "Ready");
-    let of = |key: &str| {
-        ready.and_then(|ready| ready[key].as_str()).unwrap_or_default().to_owned()
-    };
+    let of = |key: &str| ready.and_then(|ready| ready[key].as_str()).unwrap_or_default().to_owned();
     Some(NodeAnswer {
         status: 200,
         name: name.to_owned(),
@@ -284,7 +293,9 @@ fn services(region: &str, bundle: Option<&[u8]>) -> BTreeMap<String, Reach> {
             });
             (name, thread)
         });
-        let answers = asked.into_iter().filter_map(|(name, thread)| Some((name.to_owned(), thread.join().ok()?)));
+        let answers = asked
+            .into_iter()
+            .filter_map(|(name, thread)| Some((name.to_owned(), thread.join().ok()?)));
         answers.collect()
     })
 }
@@ -310,7 +321,10 @@ fn clock(line: &str) -> Option<Clock> {
     Some(Clock {
         synchronised: stratum != "0" && !reference.is_empty(),
         reference: reference.to_owned(),
-        #[expect(clippy::cast_possible_truncation, reason = "an offset of 292 million years is off enough")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "an offset of 292 million years is off enough"
+        )]
         offset_ms: (offset * 1000.0) as i64,
     })
 }

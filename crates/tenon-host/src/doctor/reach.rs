@@ -13,7 +13,10 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore,
+    SignatureScheme,
+};
 use tenon_core::doctor::{Lookup, Reach, Resolution, Tcp, Tls, Trust, describe_certificate};
 use tenon_core::problem::Problem;
 
@@ -102,7 +105,13 @@ pub(super) struct Answer {
 
 /// Connects as far as it goes.
 pub(super) fn reach(goal: &Goal) -> (Reach, Option<Answer>) {
-    let mut found = Reach { tcp: Tcp::Connected, tls: None, trust: None, chain: Vec::new(), detail: String::new() };
+    let mut found = Reach {
+        tcp: Tcp::Connected,
+        tls: None,
+        trust: None,
+        chain: Vec::new(),
+        detail: String::new(),
+    };
     let socket = match connect(goal) {
         Ok(socket) => socket,
         Err((tcp, detail)) => {
@@ -135,7 +144,9 @@ fn first(addresses: &[IpAddr], port: u16) -> Result<TcpStream, (Tcp, String)> {
         let end = SocketAddr::new(*address, port);
         match TcpStream::connect_timeout(&end, EACH) {
             Ok(socket) => {
-                let set = socket.set_read_timeout(Some(EACH)).and_then(|()| socket.set_write_timeout(Some(EACH)));
+                let set = socket
+                    .set_read_timeout(Some(EACH))
+                    .and_then(|()| socket.set_write_timeout(Some(EACH)));
                 return set.map(|()| socket).map_err(|error| (Tcp::Reset, error.to_string()));
             }
             Err(error) => last = (tcp_of(&error), format!("{end}: {error}")),
@@ -159,9 +170,10 @@ fn tunnel(socket: &mut TcpStream, goal: &Goal, proxy: &Proxy) -> io::Result<u16>
         true => format!("[{}]:{}", goal.host, goal.port),
         false => format!("{}:{}", goal.host, goal.port),
     };
-    let user = proxy.user.as_ref().map(|user| {
-        format!("Proxy-Authorization: Basic {}\r\n", STANDARD.encode(user))
-    });
+    let user = proxy
+        .user
+        .as_ref()
+        .map(|user| format!("Proxy-Authorization: Basic {}\r\n", STANDARD.encode(user)));
     let user = user.unwrap_or_default();
     write!(socket, "CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{user}\r\n")?;
     let mut head = Vec::new();
@@ -194,10 +206,12 @@ impl ServerCertVerifier for Recorder {
         let chain = std::iter::once(end_entity).chain(intermediates).map(|der| der.to_vec());
         let trust = match &self.judge {
             None => Trust::NoAuthority,
-            Some(judge) => match judge.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
-                Ok(_) => Trust::Good,
-                Err(error) => trust_of(&error),
-            },
+            Some(judge) => {
+                match judge.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
+                    Ok(_) => Trust::Good,
+                    Err(error) => trust_of(&error),
+                }
+            }
         };
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         *seen = (chain.collect(), Some(trust));
@@ -234,9 +248,13 @@ fn trust_of(error: &rustls::Error) -> Trust {
     let rustls::Error::InvalidCertificate(error) = error else { return Trust::Other };
     match error {
         CertificateError::UnknownIssuer | CertificateError::BadSignature => Trust::UnknownAuthority,
-        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => Trust::WrongName,
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            Trust::WrongName
+        }
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => Trust::Expired,
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => Trust::NotYetValid,
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            Trust::NotYetValid
+        }
         _ => Trust::Other,
     }
 }
@@ -251,7 +269,8 @@ fn judge(provider: &Arc<CryptoProvider>, pem: &[u8]) -> Option<Arc<WebPkiServerV
 fn talk(goal: &Goal, mut socket: TcpStream, found: &mut Reach) -> Option<Answer> {
     let provider = Arc::new(ring::default_provider());
     let judge = goal.authority.and_then(|pem| judge(&provider, pem));
-    let recorder = Arc::new(Recorder { provider: Arc::clone(&provider), judge, seen: Mutex::default() });
+    let recorder =
+        Arc::new(Recorder { provider: Arc::clone(&provider), judge, seen: Mutex::default() });
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .ok()?
@@ -288,10 +307,17 @@ fn tls_of(error: &io::Error) -> Tls {
     }
 }
 
-fn ask(path: &str, host: &str, session: &mut ClientConnection, socket: &mut TcpStream) -> Option<Answer> {
+fn ask(
+    path: &str,
+    host: &str,
+    session: &mut ClientConnection,
+    socket: &mut TcpStream,
+) -> Option<Answer> {
     let mut stream = rustls::Stream::new(session, socket);
     let agent = concat!("tenon/", env!("CARGO_PKG_VERSION"));
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {agent}\r\nConnection: close\r\n\r\n");
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {agent}\r\nConnection: close\r\n\r\n"
+    );
     stream.write_all(request.as_bytes()).ok()?;
     let mut bytes = Vec::new();
     let mut buffer = [0; 2048];
@@ -311,7 +337,9 @@ fn parse_head(bytes: &[u8]) -> Answer {
     let mut lines = text.lines();
     let status = lines.next().and_then(|line| line.split_whitespace().nth(1));
     answer.status = status.and_then(|word| word.parse().ok()).unwrap_or_default();
-    for (name, value) in lines.take_while(|line| !line.is_empty()).filter_map(|line| line.split_once(':')) {
+    for (name, value) in
+        lines.take_while(|line| !line.is_empty()).filter_map(|line| line.split_once(':'))
+    {
         match name.to_ascii_lowercase().as_str() {
             "date" => answer.date = value.trim().to_owned(),
             "audit-id" | "x-kubernetes-pf-flowschema-uid" => answer.kubernetes = true,
@@ -334,17 +362,27 @@ mod tests {
             ("http://[fd00::1]:8080", "fd00::1", 8080, None),
         ] {
             let proxy = Proxy::parse(url).unwrap();
-            assert_eq!((proxy.host.as_str(), proxy.port, proxy.user.as_deref()), (host, port, user), "{url}");
+            assert_eq!(
+                (proxy.host.as_str(), proxy.port, proxy.user.as_deref()),
+                (host, port, user),
+                "{url}"
+            );
         }
     }
 
     #[test]
     fn resolvers_of_both_c_libraries_are_understood() {
         for (words, expected) in [
-            ("failed to lookup address information: Name or service not known", Resolution::NoSuchName),
+            (
+                "failed to lookup address information: Name or service not known",
+                Resolution::NoSuchName,
+            ),
             ("failed to lookup address information: Name does not resolve", Resolution::NoSuchName),
             ("failed to lookup address information: Try again", Resolution::Error),
-            ("failed to lookup address information: Temporary failure in name resolution", Resolution::Error),
+            (
+                "failed to lookup address information: Temporary failure in name resolution",
+                Resolution::Error,
+            ),
         ] {
             assert_eq!(resolution(words), expected, "{words}");
         }

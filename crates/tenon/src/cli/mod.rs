@@ -4,6 +4,7 @@ mod bootstrap;
 mod cloudformation;
 mod completions;
 mod config;
+mod doctor;
 mod explain;
 mod facts;
 mod imds;
@@ -127,6 +128,9 @@ enum Command {
     Schema(schema::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
+    /// Say why this node is not Ready, with evidence and the fix
+    #[command(visible_alias = "diagnose")]
+    Doctor(doctor::Args),
     /// Say in which state this node is
     Status(status::Args),
     /// Go back to the files of the previous generation
@@ -155,6 +159,7 @@ impl Command {
             Command::Signal(args) => signal::run(&args, global),
             Command::Schema(args) => schema::run(&args),
             Command::Completions(args) => completions::run(&args),
+            Command::Doctor(args) => doctor::run(&args, global),
             Command::Status(args) => status::run(&args, global),
             Command::Undo(args) => undo::run(&args, global),
             Command::Man(args) => completions::man(&args, global),
