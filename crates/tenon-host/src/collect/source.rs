@@ -3,7 +3,7 @@
 //! Whatever can be asked of one can be asked of the others. What a source cannot know is
 //! [`Answer::Unknown`] with the reason, and never counts as fine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -360,6 +360,13 @@ pub(super) fn unit_files(root: &Root, name: &str) -> Option<Unit> {
         pulling.any(|directory| stat(root, &format!("{place}/{directory}/{name}")).is_ok())
     });
     Some(Unit { state: None, enabled, masked, file: (!masked).then_some(file) })
+}
+
+/// The names of all unit files.
+pub(super) fn unit_names(root: &Root) -> BTreeSet<String> {
+    let ends = [".service", ".socket", ".timer", ".mount", ".target", ".slice", ".path"];
+    let names = UNIT_PLACES.iter().flat_map(|place| root.list(place).unwrap_or_default());
+    names.filter(|name| ends.iter().any(|end| name.ends_with(end)) && !name.contains('@')).collect()
 }
 
 /// The entries of a list that a query asks for.

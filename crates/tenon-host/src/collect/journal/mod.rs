@@ -100,13 +100,21 @@ pub struct Reader {
     pub broken: Vec<String>,
     /// Older entries exist and were left out.
     pub cut: bool,
+    /// A file was not opened for want of permission.
+    pub denied: bool,
 }
 
 impl Reader {
     /// Opens every file that may hold what is wanted; None if there is no journal.
     pub fn open(root: &Root, query: &Query) -> Option<Reader> {
-        let mut reader =
-            Reader { streams: Vec::new(), last: None, attended: 0, broken: Vec::new(), cut: false };
+        let mut reader = Reader {
+            streams: Vec::new(),
+            last: None,
+            attended: 0,
+            broken: Vec::new(),
+            cut: false,
+            denied: false,
+        };
         let mut any = false;
         for path in files(root) {
             any = true;
@@ -114,12 +122,21 @@ impl Reader {
                 match open(root, &path) {
                     Ok(file) if query.since_us.is_some_and(|since| file.last_us < since) => {}
                     Ok(file) => reader.streams.extend(Stream::new(file, &query.of, index)),
-                    Err(why) if index == 0 => reader.broken.push(format!("{path}: {why}")),
-                    Err(_) => {}
+                    Err(why) => {
+                        reader.denied |= why.contains("Permission denied");
+                        if index == 0 {
+                            reader.broken.push(format!("{path}: {why}"));
+                        }
+                    }
                 }
             }
         }
         any.then_some(reader)
+    }
+
+    /// True when no file has anything of what is wanted.
+    pub fn is_empty(&self) -> bool {
+        self.streams.is_empty()
     }
 
     /// Goes back from the end until the query is satisfied. `go_on` is asked now and then.
