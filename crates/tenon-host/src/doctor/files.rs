@@ -16,6 +16,9 @@ use crate::systemd::{Manager, UnitState};
 
 /// The largest file that is read whole.
 const FILE_CAP: u64 = 1 << 20;
+/// Where a bundle keeps the snapshot of its node.
+const RECORDED: &str = "probes/results.json";
+const RECORDED_CAP: u64 = 16 << 20;
 /// How much of the end of a log file is read.
 const LOG_TAIL: u64 = 256 << 10;
 /// How much of each journal is read, and with `--deep`.
@@ -35,8 +38,7 @@ const MORE_JOURNALS: &[&str] = &["cloud-init.service", "cloud-config.service"];
 /// Takes over what a bundle recorded of its node.
 pub(super) fn recorded(source: &Source, node: &mut Snapshot) {
     let Some(bundle) = source.bundle_handle() else { return };
-    let name = bundle.names().find(|name| name.ends_with("probes.json")).map(str::to_owned);
-    let bytes = name.and_then(|name| bundle.read(&name, FILE_CAP)?.ok());
+    let bytes = bundle.read(RECORDED, RECORDED_CAP).and_then(Result::ok);
     if let Some(recorded) = bytes.and_then(|bytes| serde_json::from_slice::<Snapshot>(&bytes).ok())
     {
         *node = Snapshot { kind: node.kind, ..recorded };
@@ -56,7 +58,9 @@ pub(super) fn read(source: &Source, options: &Options, node: &mut Snapshot) {
         }
     }
     for folder in FOLDERS {
-        if let Answer::Known(names) = source.list(folder) {
+        if !node.folders.contains_key(*folder)
+            && let Answer::Known(names) = source.list(folder)
+        {
             node.folders.insert((*folder).to_owned(), names);
         }
     }
@@ -77,6 +81,9 @@ pub(super) fn read(source: &Source, options: &Options, node: &mut Snapshot) {
 }
 
 fn read_file(source: &Source, path: &str, node: &mut Snapshot) {
+    if node.files.contains_key(path) {
+        return;
+    }
     match source.read(path, FILE_CAP) {
         Answer::Known(bytes) => {
             let text = String::from_utf8_lossy(&bytes);
@@ -152,6 +159,9 @@ fn read_root(source: &Source, root: &Root, node: &mut Snapshot) {
 }
 
 fn read_bundled_units(source: &Source, node: &mut Snapshot) {
+    if !node.units.is_empty() {
+        return;
+    }
     for name in UNITS {
         if let Answer::Known(found) = source.unit(name)
             && let Some(state) = found.state

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::{Value, json};
 use tenon_core::doctor::{Kind, Snapshot};
 use tenon_core::problem::Problem;
+use tenon_core::redact::{self, Book};
 
 use crate::collect::{self, Source};
 
@@ -63,12 +64,13 @@ fn now_us() -> Option<u64> {
     u64::try_from(since.as_micros()).ok()
 }
 
-/// What of a snapshot a bundle does not hold otherwise, for its `probes.json`.
+/// A snapshot without its journal and without secrets, for a bundle's `probes.json`: what
+/// [`gather`] needs to come to the same verdict elsewhere.
 pub fn recorded(node: &Snapshot) -> Vec<u8> {
-    let kept = json!({
-        "nowUs": node.now_us, "changedUs": node.changed_us, "probes": node.probes,
-        "disks": node.disks, "programs": node.programs, "units": node.units,
-        "folders": node.folders,
-    });
-    format!("{kept:#}\n").into_bytes()
+    let book = Book::default();
+    let mut kept = Snapshot { journal: Vec::new(), ..node.clone() };
+    kept.files.values_mut().for_each(|text| *text = redact::text(&book, text));
+    let mut bytes = serde_json::to_vec_pretty(&kept).expect("maps with text keys always encode");
+    bytes.push(b'\n');
+    bytes
 }
