@@ -216,6 +216,27 @@ pub fn user(text: &str, file: &str, commands: bool) -> Result<Vec<Entry>, Proble
     }
 }
 
+/// The logs of one pod, named as `NAMESPACE/NAME`; None if it is not such a name.
+pub fn pod(name: &str) -> Option<Entry> {
+    let (namespace, pod) = name.split_once('/')?;
+    let plain = |text: &str| {
+        let allowed =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
+        !text.is_empty() && text.len() <= 253 && text.bytes().all(allowed) && !text.contains("..")
+    };
+    (plain(namespace) && plain(pod)).then(|| Entry {
+        id: format!("{namespace}_{pod}"),
+        group: "pods".to_owned(),
+        kind: Kind::Glob(format!("/var/log/pods/{namespace}_{pod}_*/*/*.log")),
+        cap: USUAL_CAP,
+        keep: Keep::Tail,
+        timeout_s: USUAL_TIMEOUT_S,
+        sensitivity: Sensitivity::High,
+        required: false,
+        when: None,
+    })
+}
+
 /// Where a group stands.
 pub fn worth(group: &str) -> usize {
     GROUPS.iter().position(|known| *known == group).unwrap_or(GROUPS.len())

@@ -7,6 +7,7 @@
 //! run      one run of the collector: order, workers, budgets
 //! item     takes one entry of the catalogue; own: what needs no program; child: what does
 //! sink     redacts and packs while reading; spool: content that has no name
+//! identity which node it is; upload: sends the bundle away
 //! archive  manifest, members, and the name at the end
 //! ```
 //!
@@ -15,6 +16,7 @@
 pub mod archive;
 pub mod bundle;
 mod child;
+pub mod identity;
 mod item;
 pub mod journal;
 mod own;
@@ -23,6 +25,7 @@ mod sink;
 pub mod source;
 mod spool;
 mod tar;
+pub mod upload;
 
 pub use self::archive::{Collected, Cover};
 pub use self::bundle::Bundle;

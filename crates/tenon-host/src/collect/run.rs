@@ -11,15 +11,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tenon_core::collect::catalogue::Entry;
+use tenon_core::codes::logs as pages;
+use tenon_core::collect::catalogue::{self, Entry};
 use tenon_core::collect::manifest::{Item, Status};
+use tenon_core::problem::Problem;
 use tenon_core::redact::Book;
 
 use super::archive::Collected;
 use super::item::{self, Harvest};
 use super::sink::{Room, Spool};
 use super::source::Source;
-use super::{own, spool};
+use super::spool;
 use crate::root::Root;
 use crate::stop;
 
@@ -180,7 +182,7 @@ impl Collected {
             listed.extend(harvest.listed);
         }
         items.sort_by(|(left, _), (right, _)| {
-            let rank = |item: &Item| tenon_core::collect::catalogue::worth(&item.group);
+            let rank = |item: &Item| catalogue::worth(&item.group);
             (rank(left), &left.path).cmp(&(rank(right), &right.path))
         });
         let elapsed = started.elapsed();
@@ -310,7 +312,28 @@ pub fn disk_room(directory: &std::path::Path) -> u64 {
     if room < SMALLEST_DISK_SPOOL { 0 } else { room }
 }
 
-/// Entries whose content the caller makes.
-pub fn wants_verdicts(entries: &[Entry], options: &Options) -> bool {
-    entries.iter().any(|entry| own::is_given(&entry.kind) && !options.leaves_out(entry))
+/// Where users put entries of their own.
+const USER_ENTRIES: &str = "/etc/tenon/collect.d";
+
+/// The entries of the user's files on this root.
+pub fn user_entries(root: &Root, commands: bool) -> Result<Vec<Entry>, Problem> {
+    let unread = |path: &str, error: io::Error| {
+        Problem::new(&tenon_core::codes::host::FILE_READ, format!("reading {path}")).cause(error)
+    };
+    let mut entries: Vec<Entry> = Vec::new();
+    let names = root.list(USER_ENTRIES).map_err(|error| unread(USER_ENTRIES, error))?;
+    for name in names.iter().filter(|name| name.ends_with(".toml")) {
+        let path = format!("{USER_ENTRIES}/{name}");
+        let bytes = root.read(&path, 1 << 20).map_err(|error| unread(&path, error))?;
+        let text = String::from_utf8(bytes.unwrap_or_default())
+            .map_err(|_| Problem::new(&pages::BAD_CATALOGUE, format!("{path}: not UTF-8")))?;
+        for entry in catalogue::user(&text, &path, commands)? {
+            if entries.iter().any(|known| known.path() == entry.path()) {
+                let what = format!("{path}: entry `{}` has the name of another", entry.id);
+                return Err(Problem::new(&pages::BAD_CATALOGUE, what));
+            }
+            entries.push(entry);
+        }
+    }
+    Ok(entries)
 }

@@ -267,6 +267,21 @@ impl Source {
         }
     }
 
+    /// When the last boot began, in microseconds since 1970; None if nothing tells.
+    pub fn boot_start_us(&self) -> Option<u64> {
+        match &self.held {
+            Held::Live(_) => {
+                let uptime = self.read_text("/proc/uptime").known()?;
+                let up_s = uptime.split('.').next()?.parse::<u64>().ok()?;
+                let now =
+                    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?;
+                Some(now.as_secs().saturating_sub(up_s) * 1_000_000)
+            }
+            Held::Root(root) => journal::last_boot_start(root),
+            Held::Bundle(_) => None,
+        }
+    }
+
     fn read_root(&self, root: &Root, path: &str, cap: u64) -> Answer<Vec<u8>> {
         match read_file(root, path, cap) {
             Ok(Some(bytes)) => Answer::Known(bytes),

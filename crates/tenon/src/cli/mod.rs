@@ -10,6 +10,10 @@ mod facts;
 mod imds;
 mod init;
 mod launch_template;
+mod logs;
+mod logs_collect;
+mod logs_progress;
+mod logs_read;
 mod max_pods;
 mod names;
 mod net;
@@ -131,6 +135,9 @@ enum Command {
     /// Say why this node is not Ready, with evidence and the fix
     #[command(visible_alias = "diagnose")]
     Doctor(doctor::Args),
+    /// Collect logs of a node that misbehaves, and read them
+    #[command(subcommand)]
+    Logs(logs::Command),
     /// Say in which state this node is
     Status(status::Args),
     /// Go back to the files of the previous generation
@@ -160,6 +167,7 @@ impl Command {
             Command::Schema(args) => schema::run(&args),
             Command::Completions(args) => completions::run(&args),
             Command::Doctor(args) => doctor::run(&args, global),
+            Command::Logs(command) => logs::run(&command, global),
             Command::Status(args) => status::run(&args, global),
             Command::Undo(args) => undo::run(&args, global),
             Command::Man(args) => completions::man(&args, global),

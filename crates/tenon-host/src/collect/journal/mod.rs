@@ -289,12 +289,32 @@ impl Stream {
 
 /// Boot id of the newest entry of a root.
 pub fn last_boot(root: &Root) -> Option<String> {
+    newest(root)?.head.map(|head| head.boot)
+}
+
+/// Time of the first entry of the last boot, as far as the newest file knows it.
+pub fn last_boot_start(root: &Root) -> Option<u64> {
+    let mut stream = newest(root)?;
+    let mut first = stream.head.clone()?;
+    while stream.next > 0 {
+        stream.next -= 1;
+        stream.step_back();
+        match stream.head.clone() {
+            Some(head) if head.boot == first.boot => first = head,
+            _ => break,
+        }
+    }
+    Some(first.time_us)
+}
+
+/// The file with the newest entry, at that entry.
+fn newest(root: &Root) -> Option<Stream> {
     let query = Query { of: Match::All, since_us: None, most_bytes: 0 };
-    let mut reader = Reader::open(root, &query)?;
-    let newest = reader.streams.iter_mut().max_by_key(|stream| stream.file.last_us)?;
+    let streams = Reader::open(root, &query)?.streams;
+    let mut newest = streams.into_iter().max_by_key(|stream| stream.file.last_us)?;
     newest.next = newest.track.length;
     newest.step_back();
-    newest.head.as_ref().map(|head| head.boot.clone())
+    Some(newest)
 }
 
 /// The files of the machine's own journal, newest names last; users' journals are left alone.

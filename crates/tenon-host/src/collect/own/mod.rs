@@ -11,7 +11,7 @@ mod kernel;
 mod sizes;
 
 use serde_json::json;
-use tenon_core::collect::catalogue::{Entry, Kind};
+use tenon_core::collect::catalogue::Entry;
 
 use super::item::Job;
 use super::journal::{Match, Query, Reader};
@@ -135,9 +135,4 @@ fn ethtool(job: &Job<'_>, sink: &mut Sink<'_>) -> Own {
         let _ = job.output_of(sink, &argv, 1 << 20);
     }
     Own::Taken
-}
-
-/// True for entries that the caller gives or leaves out.
-pub fn is_given(kind: &Kind) -> bool {
-    matches!(kind, Kind::Facts(name) if ["doctor.json", "validate.json", "probes.json"].contains(&name.as_str()))
 }
