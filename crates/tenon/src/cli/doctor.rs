@@ -1,5 +1,6 @@
 //! `tenon doctor`: why this node is not Ready.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -21,6 +22,8 @@ use crate::output::{self, Failure, Outcome};
 /// Pause between two looks of `--watch`, and how many equal ones end it.
 const PAUSE: Duration = Duration::from_secs(10);
 const STABLE: u32 = 3;
+/// For the probes of a look that a bundle takes along.
+const BUNDLE_BUDGET: Duration = Duration::from_secs(20);
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -134,6 +137,18 @@ fn answer(report: &Report, args: &Args, global: &Global) -> Outcome {
         0 => Ok(()),
         code => Err(Failure::Answer(code)),
     }
+}
+
+/// The verdict and what it rests on, as `tenon logs collect` packs them.
+pub fn for_bundle(source: &Source) -> Result<BTreeMap<String, Vec<u8>>, Problem> {
+    let budget = BUNDLE_BUDGET;
+    let options = host::Options { offline: false, deep: false, budget, since_us: None, spec: None };
+    let node = gather(source, &options)?;
+    let verdict = format!("{:#}\n", examine(&node, &doctor::Options::default()).to_json());
+    Ok(BTreeMap::from([
+        ("doctor.json".to_owned(), verdict.into_bytes()),
+        ("probes.json".to_owned(), host::recorded(&node)),
+    ]))
 }
 
 /// A misspelt name would make every node look healthy.

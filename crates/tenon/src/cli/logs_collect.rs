@@ -19,7 +19,7 @@ use tenon_host::collect::{Collected, Cover, Options, Order, Source, collect, ide
 use tenon_host::stop;
 
 use super::logs_progress::{Style, Teller};
-use super::{Global, node_args};
+use super::{Global, doctor, node_args};
 use crate::output::{self, Outcome};
 
 const DEFAULT_DIRECTORY: &str = "var/log/tenon";
@@ -235,9 +235,13 @@ pub fn check_groups(names: &[String], entries: &[Entry]) -> Result<(), Problem> 
     }
 }
 
-/// Items that other rooms make for the bundle, by name.
-fn verdicts(_args: &Args, _source: &Source) -> BTreeMap<String, Vec<u8>> {
-    BTreeMap::new()
+/// Items that other rooms make for the bundle, by name. A doctor that cannot look is no reason
+/// to collect nothing.
+fn verdicts(args: &Args, source: &Source) -> BTreeMap<String, Vec<u8>> {
+    if args.no_doctor {
+        return BTreeMap::new();
+    }
+    doctor::for_bundle(source).unwrap_or_default()
 }
 
 /// The verdict in a few words, for manifest and readme.
