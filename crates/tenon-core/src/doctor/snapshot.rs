@@ -13,6 +13,8 @@ pub struct Snapshot {
     pub kind: Kind,
     /// The clock of the node: live the machine's own, else the newest entry of the journal.
     pub now_us: Option<u64>,
+    /// Seconds since the boot, where neither uptime nor the whole journal is at hand.
+    pub age_s: Option<u64>,
     /// When the configuration was last changed.
     pub changed_us: Option<u64>,
     /// Text of each file that was found, by its path on the node.

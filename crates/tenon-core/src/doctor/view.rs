@@ -196,6 +196,11 @@ impl<'a> View<'a> {
         self.node.folders.get(folder).map(Vec::as_slice)
     }
 
+    /// Every unit whose state is known.
+    pub fn units(&self) -> &BTreeMap<String, Unit> {
+        &self.units
+    }
+
     pub fn unit(&self, name: &str) -> Option<&Unit> {
         self.units.get(name)
     }
@@ -327,7 +332,7 @@ fn age(node: &Snapshot, lines: &[&Line], now_us: u64) -> Option<u64> {
     let uptime =
         node.files.get("/proc/uptime").and_then(|text| text.split('.').next()?.parse().ok());
     let first = lines.iter().map(|line| line.time_us).find(|time| *time > 0);
-    uptime.or_else(|| first.map(|first| now_us.saturating_sub(first) / 1_000_000))
+    node.age_s.or(uptime).or_else(|| first.map(|first| now_us.saturating_sub(first) / 1_000_000))
 }
 
 /// Structured logs quote the quotes of the errors in them.

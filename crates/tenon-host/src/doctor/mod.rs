@@ -12,7 +12,7 @@ mod tests;
 use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
-use tenon_core::doctor::{Kind, Snapshot};
+use tenon_core::doctor::{Kind, Snapshot, View};
 use tenon_core::problem::Problem;
 use tenon_core::redact::{self, Book};
 
@@ -68,7 +68,11 @@ fn now_us() -> Option<u64> {
 /// [`gather`] needs to come to the same verdict elsewhere.
 pub fn recorded(node: &Snapshot) -> Vec<u8> {
     let book = Book::default();
-    let mut kept = Snapshot { journal: Vec::new(), ..node.clone() };
+    // A bundle need not hold the journal that told how each unit fared.
+    let view = View::new(node, None);
+    let (units, age_s) = (view.units().clone(), view.age_s);
+    let now_us = Some(view.now_us);
+    let mut kept = Snapshot { journal: Vec::new(), units, age_s, now_us, ..node.clone() };
     kept.files.values_mut().for_each(|text| *text = redact::text(&book, text));
     let mut bytes = serde_json::to_vec_pretty(&kept).expect("maps with text keys always encode");
     bytes.push(b'\n');

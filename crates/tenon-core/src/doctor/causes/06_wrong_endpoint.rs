@@ -45,6 +45,10 @@ fn certificate(view: &View) -> Found {
 }
 
 fn answer(view: &View) -> Found {
+    // Who lets us in is our API server, whatever its answers look like.
+    if network::passed(view).is_some_and(|step| step >= Step::Authn) {
+        return Found::Pass;
+    }
     match &view.node.probes.anonymous {
         None => Found::Unknown("no request was made"),
         Some(access) if access.kubernetes || matches!(access.status, 401 | 403 | 429 | 500..) => Found::Pass,
