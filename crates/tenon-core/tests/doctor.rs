@@ -184,7 +184,10 @@ fn without_key_evidence(fixture: &Fixture, report: &Report) -> Snapshot {
                 node.journal.retain(|line| !speaks(line));
             }
             Origin::Probe(_) | Origin::Metadata => node.probes = Probes::default(),
-            Origin::Unit(name) => node.journal.retain(|line| line.unit != *name),
+            Origin::Unit(name) => {
+                node.journal.retain(|line| line.unit != *name);
+                node.units.remove(name);
+            }
             Origin::File(_) => {
                 let journal = std::mem::take(&mut node.journal);
                 node = fixture.base.clone();

@@ -71,6 +71,7 @@ impl Case {
         let mut node = gather(&self.source(), &options()).unwrap();
         node.probes = self.recorded.probes.clone();
         node.disks = self.recorded.disks.clone();
+        node.units = self.recorded.units.clone();
         node
     }
 }

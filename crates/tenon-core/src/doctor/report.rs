@@ -94,7 +94,7 @@ pub struct Report {
     pub state: State,
     /// The deepest step that is known to have been passed.
     pub reached: Option<Step>,
-    /// Not Ready, without a strong cause, and up for less than five minutes.
+    /// Not Ready, without a cause, and up for less than five minutes.
     pub young: bool,
     /// False when there was nothing to look at.
     pub examined: bool,
@@ -136,9 +136,8 @@ pub fn examine(node: &Snapshot, options: &Options) -> Report {
     let roles = graph::roles(&view, &suspects);
     let steps = graph::steps(&view, &suspects, &roles);
     let reached = graph::reached(&view, &suspects);
-    let strong = suspects.iter().any(|suspect| suspect.confidence >= Confidence::Likely);
     Report {
-        young: state != State::Ready && !strong && view.is_young(),
+        young: state != State::Ready && suspects.is_empty() && view.is_young(),
         examined: view.has_lines() || node.probes != Default::default() || !suspects.is_empty(),
         findings: ranked(&view.book, suspects, roles),
         node_name: view.node_name().map(str::to_owned),
@@ -159,14 +158,14 @@ pub fn examine(node: &Snapshot, options: &Options) -> Report {
 fn state(view: &View, suspects: &[Suspect]) -> State {
     if let Some(answer) = &view.node.probes.node {
         match (answer.status, answer.ready) {
-            (200, Some(true)) => return State::Ready,
+            (200, Some(true)) if !is_stale(view) => return State::Ready,
             (200, _) => return State::JoinedNotReady,
             (404, _) => return State::NotJoined,
             _ => {}
         }
     }
     let troubled = suspects.iter().any(|s| s.has_signal() && s.confidence >= Confidence::Likely)
-        || view.unit("kubelet.service").is_some_and(|unit| unit.active == "failed");
+        || is_stale(view);
     if view.passed_at(Step::Ready).is_some() && !troubled {
         State::Ready
     } else if view.passed_at(Step::NodeObject).is_some() {
@@ -176,6 +175,12 @@ fn state(view: &View, suspects: &[Suspect]) -> State {
     } else {
         State::Unknown
     }
+}
+
+/// The cluster believes a node for most of a minute after its daemons are gone.
+fn is_stale(view: &View) -> bool {
+    let daemons = ["kubelet.service", "containerd.service"];
+    daemons.iter().any(|name| view.unit(name).is_some_and(|unit| unit.active != "active"))
 }
 
 /// Roots first; then confidence, the earliest step, the newest evidence, the number.

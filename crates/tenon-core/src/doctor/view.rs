@@ -102,6 +102,8 @@ pub struct View<'a> {
     /// What the bootstrap knew of the machine.
     pub status: Value,
     pub kubeconfig: Value,
+    /// Where that stands.
+    pub kubeconfig_path: String,
     pub api: Option<Endpoint>,
     /// Environment of the kubelet's unit.
     pub environment: BTreeMap<String, String>,
@@ -118,7 +120,9 @@ impl<'a> View<'a> {
         let lines = current(node, since_us, newest);
         let flags = flags(node);
         let cache = json(node, "/run/eks/nodeadm/config.json");
-        let kubeconfig = kubeconfig(node, &flags);
+        let kubeconfig_path = kubeconfig_path(node, &flags);
+        let kubeconfig = node.files.get(&kubeconfig_path).map(|text| document(text));
+        let kubeconfig = kubeconfig.unwrap_or_default();
         let spec = cache["spec"].clone();
         let server = cluster_of(&kubeconfig)["server"].as_str();
         let api = server.or(spec["cluster"]["apiServerEndpoint"].as_str()).and_then(endpoint_of);
@@ -137,6 +141,7 @@ impl<'a> View<'a> {
             flags,
             spec,
             kubeconfig,
+            kubeconfig_path,
             api,
         };
         for line in lines {
@@ -290,7 +295,7 @@ impl<'a> View<'a> {
         let data = data.filter(|data| !data.starts_with("<certificate: CN"))?;
         let text =
             STANDARD.decode(data.trim()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-        Some((kubeconfig_path(&self.flags).to_owned(), text.ok_or("is not base64 of text")))
+        Some((self.kubeconfig_path.clone(), text.ok_or("is not base64 of text")))
     }
 
     /// True when the kubelet would ask a proxy for this host.
@@ -298,9 +303,15 @@ impl<'a> View<'a> {
         network::proxy_for(self, host).is_some()
     }
 
-    /// Where the kubelet finds the API server.
-    pub fn kubeconfig_path(&self) -> &str {
-        kubeconfig_path(&self.flags)
+    /// Files that the kubelet's flags and its kubeconfig name.
+    pub fn named_files(&self) -> Vec<String> {
+        let flags = ["kubeconfig", "bootstrap-kubeconfig", "config"];
+        let flags = flags.iter().filter_map(|name| self.flags.get(*name));
+        let user = &self.kubeconfig["users"][0]["user"];
+        let cluster = cluster_of(&self.kubeconfig);
+        let named = [&cluster["certificate-authority"], &user["client-certificate"]];
+        let named = named.into_iter().filter_map(Value::as_str).map(str::to_owned);
+        flags.cloned().chain(named).filter(|path| path.starts_with('/')).collect()
     }
 
     /// The name under which the kubelet registers.
@@ -367,9 +378,8 @@ fn units(node: &Snapshot, lines: &[&Line]) -> BTreeMap<String, Unit> {
             unit.active = "active".into();
         } else if message.starts_with("Starting ") {
             unit.active = "activating".into();
-        } else if message.starts_with("Stopped ") || message.starts_with("Deactivated ") {
-            unit.active = "inactive".into();
         }
+        // Who was stopped is not told: the last lines of a volume are those of its shutdown.
     }
     units
 }
@@ -459,14 +469,11 @@ const KUBECONFIGS: &[&str] = &[
     "/var/lib/kubelet/bootstrap-kubeconfig",
 ];
 
-fn kubeconfig_path(flags: &BTreeMap<String, String>) -> &str {
-    flags.get("kubeconfig").map_or(KUBECONFIGS[0], String::as_str)
-}
-
-fn kubeconfig(node: &Snapshot, flags: &BTreeMap<String, String>) -> Value {
-    let paths = std::iter::once(kubeconfig_path(flags)).chain(KUBECONFIGS.iter().copied());
-    let mut texts = paths.filter_map(|path| node.files.get(path));
-    texts.next().map(|text| document(text)).unwrap_or_default()
+/// The one that the flags name; before TLS bootstrap it is not there yet.
+fn kubeconfig_path(node: &Snapshot, flags: &BTreeMap<String, String>) -> String {
+    let named = ["kubeconfig", "bootstrap-kubeconfig"].iter().filter_map(|name| flags.get(*name));
+    let mut paths = named.map(String::as_str).chain(KUBECONFIGS.iter().copied());
+    paths.find(|path| node.files.contains_key(*path)).unwrap_or(KUBECONFIGS[0]).to_owned()
 }
 
 fn cluster_of(kubeconfig: &Value) -> &Value {

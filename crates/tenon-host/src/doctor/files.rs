@@ -6,7 +6,7 @@ use std::io::{Read, Seek, SeekFrom};
 use rustix::fs::{Mode, OFlags, fstat, fstatvfs};
 use tenon_core::collect::journal::Entry;
 use tenon_core::doctor::{
-    Disk, FILES, FOLDERS, LOGS, Line, PROGRAMS, Snapshot, UNITS, Unit, certificates_only,
+    Disk, FILES, FOLDERS, LOGS, Line, PROGRAMS, Snapshot, UNITS, Unit, View, certificates_only,
 };
 
 use super::Options;
@@ -55,6 +55,12 @@ pub(super) fn read(source: &Source, options: &Options, node: &mut Snapshot) {
                     read_file(source, &format!("{folder}/{name}"), node);
                 }
             }
+        }
+    }
+    // What those name in turn: first the kubeconfig, then what stands in it.
+    for _ in 0..2 {
+        for path in View::new(node, None).named_files() {
+            read_file(source, &path, node);
         }
     }
     for folder in FOLDERS {
@@ -141,7 +147,7 @@ fn read_root(source: &Source, root: &Root, node: &mut Snapshot) {
     }
     node.changed_us = INPUTS.iter().filter_map(|path| modified_us(root, path)).max();
     if source.is_live() || is_mount_point(root) {
-        node.disks = ["/", "/var/lib/containerd", "/var/lib/kubelet"]
+        node.disks = ["/", "/var", "/var/lib/containerd", "/var/lib/kubelet"]
             .iter()
             .filter_map(|path| disk(root, path, node))
             .collect();

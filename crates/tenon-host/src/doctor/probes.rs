@@ -97,7 +97,7 @@ impl Api {
             proxy: url.and_then(|url| Proxy::parse(url)),
             uses_proxy: view.uses_proxy(&endpoint.host),
             node_name: view.node_name().map(str::to_owned),
-            kubeconfig: view.kubeconfig_path().to_owned(),
+            kubeconfig: view.kubeconfig_path.clone(),
             endpoint,
         })
     }

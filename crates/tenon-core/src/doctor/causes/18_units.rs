@@ -14,10 +14,11 @@ const WANTS: &str = "/etc/systemd/system/multi-user.target.wants";
 pub(super) static CAUSE: Cause = Cause {
     number: 18,
     slug: "bootstrap-not-run",
-    title: "a bootstrap unit failed or never ran",
+    title: "a unit of the bootstrap, or the kubelet, failed or never ran",
     step: Step::Units,
     vague: true,
-    checks: &[Check::proves("bootstrap-units", failed), Check::proves("bootstrap-enabled", enabled)],
+    checks: &[Check::proves("bootstrap-units", failed), Check::proves("bootstrap-enabled", enabled),
+        Check::proves("kubelet-started", started),],
     why: "the units that make the machine a node ended with an error, or the image does not start them",
     fix: "read the unit's journal; in a custom image enable the units and check it with `tenon image verify`",
     command: "journalctl -b -u 'nodeadm-*' -u 'tenon-*'",
@@ -32,6 +33,19 @@ fn failed(view: &View) -> Found {
         Evidence::unit(*name, words)
     });
     Found::of(evidence.collect())
+}
+
+/// The node is configured, and nobody has started its kubelet.
+fn started(view: &View) -> Found {
+    let Some(unit) = view.unit("kubelet.service").filter(|_| !is_unconfigured(view)) else {
+        return Found::NotApplicable;
+    };
+    let absent = matches!(unit.load.as_str(), "masked" | "not-found");
+    match absent || unit.active == "inactive" {
+        true if absent => Found::fail(Evidence::unit("kubelet.service", &unit.load)),
+        true => Found::fail(Evidence::unit("kubelet.service", &unit.active)),
+        false => Found::Pass,
+    }
 }
 
 /// An image has the units, and nothing starts them.

@@ -24,19 +24,19 @@ pub(super) static CAUSE: Cause = Cause {
     ..Cause::BLANK
 };
 
-/// Where the certificate stands, and its text.
+/// Where the certificate stands, and its text: named by the kubeconfig, inside it, or the one
+/// that the kubelet keeps for itself.
 fn certificate(view: &View) -> Option<(String, String)> {
     let user = &view.kubeconfig["users"][0]["user"];
+    if let Some(data) = user["client-certificate-data"].as_str() {
+        let text = match data.starts_with("<certificate: ") {
+            true => data.to_owned(),
+            false => String::from_utf8(grammar::decode_ca(data)?).ok()?,
+        };
+        return Some((view.kubeconfig_path.clone(), text));
+    }
     let path = user["client-certificate"].as_str().unwrap_or(CLIENT);
-    if let Some(text) = view.file(path).or_else(|| view.file(CLIENT)) {
-        return Some((path.to_owned(), text.to_owned()));
-    }
-    let data = user["client-certificate-data"].as_str()?;
-    if data.starts_with("<certificate: ") {
-        return Some(("kubeconfig".to_owned(), data.to_owned()));
-    }
-    let text = grammar::decode_ca(data).and_then(|bytes| String::from_utf8(bytes).ok())?;
-    Some(("kubeconfig".to_owned(), text))
+    Some((path.to_owned(), view.file(path)?.to_owned()))
 }
 
 fn valid(view: &View) -> Found {

@@ -76,10 +76,8 @@ const SYMPTOMS: &[Signal] = &[
         Log::Kubelet,
         &["Failed to ensure lease exists, will retry"],
         "kubernetes staging/src/k8s.io/component-helpers/apimachinery/lease/controller.go",
-    )
-    .early(),
-    Signal::confirmed(Log::Kubelet, &["Unable to register node with API server"], NODE_STATUS)
-        .early(),
+    ),
+    Signal::confirmed(Log::Kubelet, &["Unable to register node with API server"], NODE_STATUS),
 ];
 
 /// The manager starts a unit again that did not stay up.
