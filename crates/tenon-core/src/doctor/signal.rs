@@ -1,5 +1,7 @@
 //! A text in a log that points at a cause.
 
+use std::ops::Range;
+
 use super::snapshot::Line;
 
 /// Which log a text stands in.
@@ -147,8 +149,8 @@ impl Signal {
             && self.until.is_none_or(|until| version < until)
     }
 
-    /// The part of a message between the first and the last piece; None if it does not match.
-    pub fn find<'a>(&self, message: &'a str) -> Option<&'a str> {
+    /// Where a message holds the pieces, first to last; None if it does not match.
+    pub fn find(&self, message: &str) -> Option<Range<usize>> {
         if !self.without.is_empty() && message.contains(self.without) {
             return None;
         }
@@ -159,7 +161,7 @@ impl Signal {
             from.get_or_insert(found);
             at = found + piece.len();
         }
-        Some(&message[from?..at])
+        Some(from?..at)
     }
 }
 
@@ -171,7 +173,7 @@ mod tests {
 
     #[test]
     fn pieces_match_in_order() {
-        assert_eq!(SIGNAL.find("say one and two now"), Some("one and two"));
+        assert_eq!(SIGNAL.find("say one and two now"), Some(4..15));
         assert_eq!(SIGNAL.find("two, one"), None);
         assert_eq!(SIGNAL.without("not").find("one and two, not three"), None);
     }

@@ -1,5 +1,7 @@
 //! The verdict for people: what it is, what shows it, what to do, how far the node came.
 
+use std::ops::Range;
+
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -15,9 +17,8 @@ pub(super) const NOTHING_FOUND: &str =
     "look at the deepest step reached; `tenon logs collect` gathers what a person needs";
 
 /// The part of a line that matters, cut to a readable length.
-pub(super) fn excerpt(line: &str, part: &str) -> String {
-    let start = part.as_ptr() as usize - line.as_ptr() as usize;
-    let tail = &line[start..];
+pub(super) fn excerpt(line: &str, found: Range<usize>) -> String {
+    let (tail, part) = (&line[found.start..], &line[found]);
     if tail.chars().count() <= LONGEST {
         return tail.to_owned();
     }
@@ -182,9 +183,8 @@ mod tests {
     #[test]
     fn excerpts_keep_both_ends() {
         let line = format!("head one {} two tail", "x".repeat(300));
-        let part = &line[5..line.len() - 5];
-        let text = excerpt(&line, part);
+        let text = excerpt(&line, 5..line.len() - 5);
         assert!(text.starts_with("one ") && text.ends_with(" two"), "{text}");
-        assert_eq!(excerpt("say one two", "one two"), "one two");
+        assert_eq!(excerpt("say one two", 4..11), "one two");
     }
 }

@@ -259,7 +259,7 @@ impl<'a> View<'a> {
         }
         let read = last?;
         let safe = redact::text(&self.book, &read.text);
-        let text = super::text::excerpt(&safe, signal.find(&safe).unwrap_or(&safe));
+        let text = super::text::excerpt(&safe, signal.find(&safe).unwrap_or(0..safe.len()));
         Some(Evidence::journal(signal.log.title(), read.line.time_us, count, text))
     }
 
