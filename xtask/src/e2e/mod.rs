@@ -8,6 +8,7 @@ mod cloud_init;
 mod cluster;
 mod kill;
 mod lab;
+mod logs;
 mod machine;
 mod metadata;
 mod network;

@@ -8,6 +8,8 @@ use serde_json::Value;
 pub const SCHEMA: &str = "tenon.logs/1";
 /// Its name in the bundle.
 pub const NAME: &str = "manifest.json";
+/// The groups that tell why a node does not join.
+const USEFUL: [&str; 3] = ["bootstrap", "kubelet", "containerd"];
 /// The second member.
 pub const README: &str = "README.txt";
 
@@ -67,7 +69,7 @@ pub struct Item {
     pub sha256: String,
     pub ms: u64,
     pub redactions: u64,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default)]
     pub note: String,
     /// Of a file of the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -146,10 +148,21 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Required items that have no content.
+    /// Required items that have no content, although they were wanted.
     pub fn missing(&self) -> Vec<&Item> {
-        let items = self.items.iter();
-        items.filter(|item| item.required && !item.status.has_content()).collect()
+        let lacks = |item: &&Item| {
+            let wanted = item.required && item.status != Status::SkippedOption;
+            wanted && !item.status.has_content()
+        };
+        self.items.iter().filter(lacks).collect()
+    }
+
+    /// True when nothing of what tells about a join may be read.
+    pub fn is_useless(&self) -> bool {
+        let useful = |item: &&Item| USEFUL.contains(&item.group.as_str());
+        let mut items = self.items.iter().filter(useful).peekable();
+        let denied = self.items.iter().filter(useful).any(|item| item.status == Status::Denied);
+        denied && items.peek().is_some() && items.all(|item| item.sha256.is_empty())
     }
 
     /// How many items ended in this way.
@@ -230,9 +243,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_readme_has_ten_lines_and_names_what_is_missing() {
-        let manifest = Manifest {
+    fn manifest(items: Vec<Item>) -> Manifest {
+        Manifest {
             schema: SCHEMA.into(),
             tool: Tool::default(),
             node: NodeIdentity::default(),
@@ -241,13 +253,36 @@ mod tests {
             partial: false,
             options: Value::Null,
             totals: Totals::default(),
-            items: vec![item("g/a", Status::Denied, true), item("g/b", Status::Absent, false)],
+            items,
             listed: Vec::new(),
             doctor: Value::Null,
-        };
+        }
+    }
+
+    #[test]
+    fn a_bundle_is_useless_when_all_that_matters_was_denied() {
+        let denied = Item { group: "kubelet".into(), ..item("kubelet/a", Status::Denied, true) };
+        let read = Item { sha256: "x".into(), status: Status::Ok, ..denied.clone() };
+        let absent = Item { status: Status::Absent, ..denied.clone() };
+        for (items, expected) in [
+            (vec![denied.clone(), absent.clone()], true),
+            (vec![denied, read], false),
+            (vec![absent], false),
+            (vec![], false),
+        ] {
+            assert_eq!(manifest(items).is_useless(), expected);
+        }
+    }
+
+    #[test]
+    fn the_readme_has_ten_lines_and_names_what_is_missing() {
+        let manifest =
+            manifest(vec![item("g/a", Status::Denied, true), item("g/b", Status::Absent, false)]);
         let text = manifest.readme();
         assert_eq!(text.lines().count(), 10);
         assert!(text.contains("g/a (denied)") && !text.contains("g/b ("));
+        let skipped = item("g/c", Status::SkippedOption, true);
+        assert_eq!(Manifest { items: vec![skipped], ..manifest.clone() }.missing().len(), 0);
         let json = serde_json::to_string(&manifest).unwrap();
         assert_eq!(serde_json::from_str::<Manifest>(&json).unwrap(), manifest);
         assert!(json.contains("\"status\":\"denied\""));

@@ -14,7 +14,7 @@
 
 mod names;
 mod scan;
-mod shapes;
+pub(crate) mod shapes;
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

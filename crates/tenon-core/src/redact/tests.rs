@@ -167,6 +167,7 @@ fn near_misses_are_kept() {
         "--image-credential-provider-config=/etc/eks/x.json",
         "bearer authentication is used",
         "auth: webhook",
+        "passwd:         files systemd",
         "GET /latest/api/token 200",
     ] {
         let book = Book::default();

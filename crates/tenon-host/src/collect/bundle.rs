@@ -22,6 +22,8 @@ use super::tar::{self, BLOCK, Member, Refusal};
 
 /// The most that a bundle unpacks to.
 const MOST_BYTES: u64 = 1 << 30;
+/// Zeros behind the last member; some programs fill up to 10 KiB.
+const MOST_TRAILER: usize = 64 << 10;
 const MOST_MEMBERS: usize = 100_000;
 const MOST_MANIFEST: u64 = 32 << 20;
 /// The most that one byte unpacks to, from [`RATIO_FROM`] on.
@@ -159,7 +161,24 @@ fn read(file: File) -> Result<Bundle, Refusal> {
     while let Some(member) = next(&mut from)? {
         bundle.take(&mut from, member)?;
     }
+    drain(&mut from)?;
     bundle.finish()
+}
+
+/// Reads what follows the last member: the checksum of the packing, and nothing else.
+fn drain(from: &mut Unpacked) -> Result<(), Refusal> {
+    let mut rest = [0; BLOCK];
+    let mut bytes = 0;
+    loop {
+        let count = from.read(&mut rest).map_err(|error| judge(&error))?;
+        bytes += count;
+        if count == 0 {
+            return Ok(());
+        }
+        if bytes > MOST_TRAILER || rest[..count].iter().any(|byte| *byte != 0) {
+            return Err(Refusal::Hostile("content behind its last member".into()));
+        }
+    }
 }
 
 fn next(from: &mut Unpacked) -> Result<Option<Member>, Refusal> {

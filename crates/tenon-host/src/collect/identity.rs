@@ -25,6 +25,8 @@ const DOCUMENT_CAP: u64 = 1 << 20;
 #[derive(Debug, Default)]
 pub struct Known {
     pub node: NodeIdentity,
+    /// Name of the cluster, where the node's config tells it.
+    pub cluster: String,
     /// None where the metadata service was not asked or did not answer.
     pub instance: Option<Instance>,
     /// Items made on the way: `facts.json`, `user-data`.
@@ -46,6 +48,12 @@ pub fn look(source: &Source, facts: Option<&Facts>) -> Known {
             serde_json::from_str(&text(RECORD_PATH)).unwrap_or_default();
         node.instance_id = record["instanceId"].as_str().unwrap_or_default().to_owned();
     }
+    let named = CACHES.iter().find_map(|path| {
+        let cache: serde_json::Value = serde_json::from_str(&text(path)).ok()?;
+        cache["spec"]["cluster"]["name"].as_str().map(str::to_owned)
+    });
+    known.cluster = named.unwrap_or_default();
+    let node = &mut known.node;
     let release = text("/etc/os-release");
     let field = |name: &str| {
         let line = release.lines().find_map(|line| line.strip_prefix(name));
@@ -113,10 +121,16 @@ pub fn secrets(source: &Source, user_data: Option<&Vec<u8>>) -> Vec<String> {
         let names = source.list(place).known().unwrap_or_default();
         names.into_iter().map(move |name| format!("{place}/{name}"))
     });
-    for path in listed.chain(CACHES.map(str::to_owned)) {
+    for path in listed {
         if let Answer::Known(bytes) = source.read(&path, DOCUMENT_CAP) {
             found.extend(redact::secrets_of(&String::from_utf8_lossy(&bytes)));
         }
+    }
+    for path in CACHES {
+        let cache = source.read(path, DOCUMENT_CAP).known().unwrap_or_default();
+        let cache: serde_json::Value = serde_json::from_slice(&cache).unwrap_or_default();
+        // Beside the config a cache holds facts, which are no fields and no secrets.
+        found.extend(redact::secrets_of(&serde_json::json!({"spec": cache["spec"]}).to_string()));
     }
     // Words that are settings would take half of the text with them.
     found.retain(|value| value.len() >= 6 && !value.starts_with('/'));

@@ -251,10 +251,9 @@ impl Job<'_> {
             return self.without(Status::Absent, "");
         }
         let cap = self.left;
-        // The first part without a star is common to all and says nothing.
+        // What stands before the first star is common to all and says nothing.
         let fixed = pattern.split('/').take_while(|part| !part.contains('*')).count();
-        // A pattern without any star keeps its file's own name.
-        let fixed = fixed.min(pattern.matches('/').count());
+        let fixed = fixed.min(pattern.split('/').count() - 1);
         for path in paths {
             let relative = path.split('/').skip(fixed).collect::<Vec<_>>().join("/");
             self.member(spool, &path, &relative, cap);
@@ -592,7 +591,8 @@ impl Reading<'_, '_, '_> {
     /// The end of a file. A secret may begin before it, so the redactor sees what stands there.
     fn tail(&mut self, size: u64, cap: u64) -> Result<(), Outcome> {
         let start = size - cap;
-        let lead = start.saturating_sub(LONGEST_KEY as u64);
+        let before = if self.sparse { 0 } else { LONGEST_KEY as u64 };
+        let lead = start.saturating_sub(before);
         self.file.seek(SeekFrom::Start(lead))?;
         let mut before = vec![0; usize::try_from(start - lead).unwrap_or_default()];
         let mut filled = 0;

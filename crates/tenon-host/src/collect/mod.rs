@@ -32,3 +32,6 @@ pub use self::bundle::Bundle;
 pub use self::journal::{Match, Query};
 pub use self::run::{Options, Order, Progress, collect};
 pub use self::source::{Answer, Kind, Node, Source, Unit};
+
+#[cfg(test)]
+mod tests;

@@ -15,7 +15,7 @@ use tenon_core::codes::logs as pages;
 use tenon_core::collect::catalogue::{self, Entry};
 use tenon_core::collect::manifest::{Item, Status};
 use tenon_core::problem::Problem;
-use tenon_core::redact::Book;
+use tenon_core::redact::{self, Book};
 
 use super::archive::Collected;
 use super::item::{self, Harvest};
@@ -135,7 +135,7 @@ pub struct Order {
 pub fn collect(order: Order, watch: &mut dyn FnMut(&Progress<'_>)) -> Collected {
     let started = Instant::now();
     // The node has better things to do. Also lowers the rank of what is read and written.
-    let _ = rustix::process::nice(19);
+    let _ = rustix::process::nice(10);
     let Order { source, entries, options, book, given } = order;
     let most_packed = if options.spool.is_some() { options.disk_room } else { MEMORY_SPOOL };
     let room = Arc::new(Room {
@@ -180,6 +180,12 @@ impl Collected {
         for harvest in harvests.into_values() {
             items.extend(harvest.items);
             listed.extend(harvest.listed);
+        }
+        for (item, _) in &mut items {
+            // The arguments of a user's own command may hold anything.
+            if shared.options.redact && !item.source.starts_with('/') {
+                item.source = redact::text(&shared.book, &item.source);
+            }
         }
         items.sort_by(|(left, _), (right, _)| {
             let rank = |item: &Item| catalogue::worth(&item.group);

@@ -43,19 +43,26 @@ impl Destination {
     }
 }
 
+/// What a key may be made of, besides the manifest.
+#[derive(Debug)]
+pub struct Names<'n> {
+    pub cluster: &'n str,
+    pub started_s: u64,
+}
+
 /// Sends the file.
 pub fn send(
     destination: &Destination,
     file: &Path,
     manifest: &Manifest,
     instance: Option<&Instance>,
-    now_s: u64,
+    names: &Names<'_>,
 ) -> Result<(), Problem> {
     let environment = Environment::of_process();
     let sent = match destination {
         Destination::Url(url) => s3::put_presigned(&environment, url, file),
         Destination::S3 { bucket, key } => {
-            let key = fill_in(key, manifest, now_s);
+            let key = fill_in(key, manifest, names);
             to_bucket(environment, bucket, &key, file, instance)
         }
     };
@@ -87,13 +94,13 @@ fn to_bucket(
 }
 
 /// `{instance}`, `{utc}` and `{cluster}` of a key.
-fn fill_in(key: &str, manifest: &Manifest, now_s: u64) -> String {
-    let utc = stamp(now_s * 1_000_000)
+fn fill_in(key: &str, manifest: &Manifest, names: &Names<'_>) -> String {
+    let utc = stamp(names.started_s * 1_000_000)
         .chars()
         .take(19)
         .filter(char::is_ascii_alphanumeric)
         .collect::<String>();
-    let cluster = manifest.doctor["cluster"].as_str().unwrap_or("cluster");
+    let cluster = if names.cluster.is_empty() { "cluster" } else { names.cluster };
     let instance = match manifest.node.instance_id.as_str() {
         "" => "node",
         id => id,

@@ -104,11 +104,12 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
         .map_err(|error| Problem::new(&codes::usage::BUG, "listening for signals").cause(error))?;
     let started_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let source = Source::root(&global.root)?;
+    let since_us = args.since_us(&source, started_s)?;
     let entries = args.entries(&source)?;
     let facts = global.facts.as_deref().map(node_args::read_facts).transpose()?;
     let known = identity::look(&source, facts.as_ref());
     let place = Place::new(args, global, &known.node.instance_id, started_s)?;
-    let options = args.options(&source, &place, started_s)?;
+    let options = args.options(&place, since_us);
     let book = args.book(&source, known.given.get("user-data"))?;
     let mut given = known.given;
     given.extend(verdicts(args, &source));
@@ -120,12 +121,16 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
     let order = Order { source, entries, options, book, given };
     let collected = collect(order, &mut |progress| teller.tell(progress));
     teller.end();
-    let tool = Tool { version: env!("CARGO_PKG_VERSION").to_owned(), commit: String::new() };
+    let tool = Tool {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: option_env!("TENON_COMMIT").unwrap_or_default().to_owned(),
+    };
     let cover = Cover { tool, node: known.node, started_s, doctor };
     let manifest = collected.manifest(&cover);
     place.write(&collected, &manifest)?;
     let sent = destination.map_or(Ok(()), |destination| {
-        upload::send(&destination, place.file(), &manifest, known.instance.as_ref(), started_s)
+        let names = upload::Names { cluster: &known.cluster, started_s };
+        upload::send(&destination, place.file(), &manifest, known.instance.as_ref(), &names)
     });
     report(&place, &manifest, global)?;
     sent?;
@@ -163,14 +168,14 @@ impl Args {
         Ok(entries)
     }
 
-    fn options(&self, source: &Source, place: &Place, now_s: u64) -> Result<Options, Problem> {
+    fn options(&self, place: &Place, since_us: Option<u64>) -> Options {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let jobs = self.jobs.map_or(cpus.min(4), usize::from);
         let room = place.directory().map_or(0, disk_room);
-        Ok(Options {
+        Options {
             only: self.only.clone(),
             skip: self.skip.clone(),
-            since_us: self.since_us(source, now_s)?,
+            since_us,
             max_size: self.max_size,
             max_item: self.max_item,
             budget: self.time_budget,
@@ -181,7 +186,7 @@ impl Args {
             reproducible: self.reproducible,
             spool: place.directory().filter(|_| room > 0).map(Path::to_owned),
             disk_room: room,
-        })
+        }
     }
 
     fn since_us(&self, source: &Source, now_s: u64) -> Result<Option<u64>, Problem> {
@@ -235,13 +240,21 @@ pub fn check_groups(names: &[String], entries: &[Entry]) -> Result<(), Problem> 
     }
 }
 
-/// Items that other rooms make for the bundle, by name. A doctor that cannot look is no reason
-/// to collect nothing.
+/// Makes one item of the bundle from the source; None when there is nothing to say.
+type Maker = fn(&Source) -> Option<Vec<u8>>;
+
+/// Items that other rooms make, besides those of the doctor: `validate.json`.
+const VERDICTS: &[(&str, Maker)] = &[];
+
 fn verdicts(args: &Args, source: &Source) -> BTreeMap<String, Vec<u8>> {
     if args.no_doctor {
         return BTreeMap::new();
     }
-    doctor::for_bundle(source).unwrap_or_default()
+    // A doctor that cannot look is no reason to collect nothing.
+    let mut made = doctor::for_bundle(source).unwrap_or_default();
+    let more = VERDICTS.iter().filter_map(|(name, make)| Some(((*name).to_owned(), make(source)?)));
+    made.extend(more);
+    made
 }
 
 /// The verdict in a few words, for manifest and readme.
@@ -327,6 +340,10 @@ fn default_directory(root: &Path) -> Result<PathBuf, Problem> {
         ));
         return Ok(spare);
     }
+    // Whoever is not root keeps the bundle where they are.
+    if made.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied) {
+        return Ok(PathBuf::from("."));
+    }
     made.map_err(|error| {
         Problem::new(&pages::NOT_WRITTEN, format!("making {}", usual.display())).cause(error)
     })?;
@@ -365,16 +382,13 @@ fn report(place: &Place, manifest: &Manifest, global: &Global) -> Outcome {
 
 /// The exit code of a run whose bundle is written.
 fn judge(manifest: &Manifest) -> Outcome {
-    use tenon_core::collect::manifest::Status;
     stop::check()?;
     let missing = manifest.missing();
     if missing.is_empty() {
         return Ok(());
     }
-    let required = manifest.items.iter().filter(|item| item.required).count();
-    let denied = missing.iter().filter(|item| item.status == Status::Denied).count();
     let names: Vec<String> = missing.iter().map(|item| reason(item)).collect();
-    let page = if denied == required { &pages::NOTHING_READABLE } else { &pages::ITEMS_MISSING };
+    let page = if manifest.is_useless() { &pages::NOTHING_READABLE } else { &pages::ITEMS_MISSING };
     let what = format!("{} required items are not in the bundle", missing.len());
     let problem = Problem::new(page, what).details(names);
     // The answer has been given; the problem is told beside it, also with --output json.

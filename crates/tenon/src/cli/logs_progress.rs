@@ -26,7 +26,8 @@ const NAME: usize = 28;
 /// Tells the progress on standard error.
 pub struct Teller {
     style: Option<Style>,
-    group: String,
+    /// Groups that were named already.
+    told: Vec<String>,
 }
 
 impl Teller {
@@ -37,7 +38,7 @@ impl Teller {
             Style::Auto if std::io::stderr().is_terminal() => Some(Style::Bar),
             style => Some(style),
         };
-        Teller { style, group: String::new() }
+        Teller { style, told: Vec::new() }
     }
 
     pub fn tell(&mut self, progress: &Progress<'_>) {
@@ -62,8 +63,8 @@ impl Teller {
                 ));
             }
             Some(Style::Auto) => {
-                if self.group != item.group {
-                    item.group.clone_into(&mut self.group);
+                if !self.told.contains(&item.group) {
+                    self.told.push(item.group.clone());
                     output::tell(&format!(
                         "{} ({done} of {of} items, {})\n",
                         item.group,

@@ -20,6 +20,10 @@ const MOST_PAYLOAD: u64 = 256 << 10;
 const KNOWN_FLAGS: u32 = 0b1_1111;
 const COMPACT: u32 = 0b1_0000;
 const ZSTD: u8 = 4;
+/// XZ, LZ4 or ZSTD.
+const PACKED: u8 = 7;
+/// As long as the longest name that is wanted, and its sign.
+const LONGEST_NAME: usize = 20;
 /// No chain of arrays or data of one file is longer.
 const MOST_LINKS: usize = 1_000_000;
 
@@ -56,11 +60,11 @@ pub struct Track {
 }
 
 /// An entry without its fields.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct Head {
     pub sequence: u64,
     pub time_us: u64,
-    pub boot: String,
+    pub boot: [u8; 16],
     items: u64,
     offset: u64,
 }
@@ -139,17 +143,42 @@ impl JournalFile {
         None
     }
 
-    /// Gives each field of an entry as `name`, `value` to `take`.
-    pub fn fields(&mut self, head: &Head, mut take: impl FnMut(&str, &[u8])) {
+    /// Gives those fields of an entry that are wanted as `name`, `value` to `take`.
+    pub fn fields(&mut self, head: &Head, wanted: &[&str], take: &mut dyn FnMut(&str, &[u8])) {
         let width = if self.compact { 4 } else { 16 };
         for index in 0..head.items {
             let offset = self.item(head.offset + 64 + index * width);
             let object = offset.and_then(|offset| self.object(offset, DATA));
-            let Some(payload) = object.and_then(|object| self.payload(&object)) else { continue };
+            let Some(object) = object.filter(|object| self.may_be(object, wanted)) else {
+                continue;
+            };
+            let Some(payload) = self.payload(&object) else { continue };
             let Some(at) = payload.iter().position(|byte| *byte == b'=') else { continue };
-            let Ok(name) = std::str::from_utf8(&payload[..at]) else { continue };
+            let Some(name) = wanted.iter().find(|name| name.as_bytes() == &payload[..at]) else {
+                continue;
+            };
             take(name, &payload[at + 1..]);
         }
+    }
+
+    /// False when the name of a field is none of those that are wanted. An entry has some twenty
+    /// fields; most need not be read.
+    fn may_be(&mut self, object: &Object, wanted: &[&str]) -> bool {
+        let start = self.payload_start();
+        let mut name = [0; LONGEST_NAME];
+        let length = usize::try_from(object.size.saturating_sub(start)).unwrap_or_default();
+        let name = &mut name[..length.min(LONGEST_NAME)];
+        if object.flags & PACKED != 0 || self.bytes(object.offset + start, name).is_none() {
+            return object.flags & PACKED != 0;
+        }
+        let fits = |wanted: &&str| {
+            name.strip_prefix(wanted.as_bytes()).is_some_and(|rest| rest.first() == Some(&b'='))
+        };
+        wanted.iter().any(fits)
+    }
+
+    fn payload_start(&self) -> u64 {
+        if self.compact { 72 } else { 64 }
     }
 
     fn head(&mut self, offset: u64) -> Option<Head> {
@@ -157,7 +186,7 @@ impl JournalFile {
         let mut fixed = [0; 48];
         self.bytes(offset + 16, &mut fixed)?;
         let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|index| fixed[at + index]));
-        let boot = fixed[24..40].iter().map(|byte| format!("{byte:02x}")).collect();
+        let boot = std::array::from_fn(|index| fixed[24 + index]);
         let width = if self.compact { 4 } else { 16 };
         let items = object.size.checked_sub(64)? / width;
         Some(Head { sequence: number(0), time_us: number(8), boot, items, offset })
@@ -224,9 +253,9 @@ impl JournalFile {
     }
 
     fn payload(&mut self, object: &Object) -> Option<Vec<u8>> {
-        let start = if self.compact { 72 } else { 64 };
+        let start = self.payload_start();
         let length = object.size.checked_sub(start)?;
-        let packed = object.flags & 7;
+        let packed = object.flags & PACKED;
         // A packed text cannot be cut before it is unpacked.
         let length = if packed == 0 { length.min(MOST_PAYLOAD) } else { length.min(16 << 20) };
         let mut bytes = vec![0; usize::try_from(length).ok()?];

@@ -23,6 +23,10 @@ const PLACES: [&str; 2] = ["/var/log/journal", "/run/log/journal"];
 /// More files than this are not opened, the oldest first.
 const MOST_FILES: usize = 256;
 
+/// The fields of an entry that are read.
+const FIELDS: &[&str] =
+    &["MESSAGE", "PRIORITY", "_SYSTEMD_UNIT", "UNIT", "SYSLOG_IDENTIFIER", "_PID", "SYSLOG_PID"];
+
 /// Which entries are wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Match {
@@ -253,15 +257,11 @@ impl Stream {
 
     /// The entry of the head; None if it does not count.
     fn entry(&mut self) -> Option<Entry> {
-        let head = self.head.clone()?;
-        let mut entry = Entry {
-            time_us: head.time_us,
-            boot: head.boot.clone(),
-            priority: 6,
-            ..Entry::default()
-        };
+        let head = self.head?;
+        let mut entry =
+            Entry { time_us: head.time_us, boot: hex(&head.boot), priority: 6, ..Entry::default() };
         let (mut about, mut by_manager) = (String::new(), false);
-        self.file.fields(&head, |name, value| {
+        self.file.fields(&head, FIELDS, &mut |name, value| {
             let text = || String::from_utf8_lossy(value).into_owned();
             match name {
                 "MESSAGE" => entry.message = text(),
@@ -287,19 +287,23 @@ impl Stream {
     }
 }
 
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Boot id of the newest entry of a root.
 pub fn last_boot(root: &Root) -> Option<String> {
-    newest(root)?.head.map(|head| head.boot)
+    newest(root)?.head.map(|head| hex(&head.boot))
 }
 
 /// Time of the first entry of the last boot, as far as the newest file knows it.
 pub fn last_boot_start(root: &Root) -> Option<u64> {
     let mut stream = newest(root)?;
-    let mut first = stream.head.clone()?;
+    let mut first = stream.head?;
     while stream.next > 0 {
         stream.next -= 1;
         stream.step_back();
-        match stream.head.clone() {
+        match stream.head {
             Some(head) if head.boot == first.boot => first = head,
             _ => break,
         }
