@@ -12,6 +12,7 @@
 
 mod causes;
 mod check;
+mod documents;
 mod graph;
 mod judge;
 mod network;
@@ -40,7 +41,7 @@ pub use snapshot::{
     NodeAnswer, Probes, Reach, Resolution, Snapshot, Tcp, Tls, Trust, Unit,
 };
 pub use step::Step;
-pub use view::{Endpoint, View, endpoint_of};
+pub use view::{Endpoint, View};
 pub use wanted::{FILES, FOLDERS, LOGS, PROGRAMS, UNITS, certificates_only};
 
 /// The JSON Schema of `tenon doctor --output json`.

@@ -16,7 +16,7 @@ pub(super) static CAUSE: Cause = Cause {
     checks: &[
         Check::proves("authenticated-request", refused),
         Check::supports("role-known", role),
-        Check::excludes("has-profile", |view| super::no_profile::profile(view)),
+        Check::excludes("has-profile", super::no_profile::profile),
         Check::excludes("same-cluster", |view| Found::maybe(other_cluster(view))),
         Check::excludes("client-certificate", |view| match has_certificate(view) {
             true => Found::fail(Evidence::file("kubeconfig", "authenticates with a certificate")),

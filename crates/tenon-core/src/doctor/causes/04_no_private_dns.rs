@@ -47,7 +47,7 @@ fn resolver(view: &View) -> Found {
     let ours = |server: &&str| {
         matches!(*server, "169.254.169.253" | "fd00:ec2::253") || offered.iter().any(|own| own == server)
     };
-    match servers.iter().any(|server| ours(&server)) {
+    match servers.iter().any(ours) {
         true => Found::Pass,
         false => Found::fail(Evidence::file(path, format!("nameserver {}", servers.join(", ")))),
     }
