@@ -6,6 +6,7 @@ use super::report::{Role, StepLine};
 use super::snapshot::Trust;
 use super::step::Step;
 use super::view::View;
+use crate::redact;
 
 /// Gives each suspect its role. A cause at the first failing step of its chain is a root; what
 /// comes later follows from it, unless it is proven alone.
@@ -73,10 +74,11 @@ pub(super) fn steps(view: &View, suspects: &[Suspect], roles: &[Role]) -> Vec<St
         if step == Step::Time {
             return time(view);
         }
+        let detail = if step == Step::Authn { unusable(view) } else { String::new() };
         match (reached, blocked) {
             (Some(reached), _) if step <= reached => ("pass", String::new()),
-            (_, Some(first)) if step > first => ("not-reached", String::new()),
-            _ => ("unknown", String::new()),
+            (_, Some(first)) if step > first => ("not-reached", detail),
+            _ => ("unknown", detail),
         }
     };
     let took = &view.node.probes.took_ms;
@@ -85,6 +87,13 @@ pub(super) fn steps(view: &View, suspects: &[Suspect], roles: &[Role]) -> Vec<St
         StepLine { step, status, ms: took.get(step.name()).copied().unwrap_or_default(), detail }
     };
     Step::all().map(line).collect()
+}
+
+/// Why no request could be made in the kubelet's name.
+fn unusable(view: &View) -> String {
+    let credentials = view.node.probes.credentials.as_ref();
+    let bad = credentials.filter(|credentials| !credentials.usable);
+    bad.map(|bad| redact::text(&view.book, &bad.detail)).unwrap_or_default()
 }
 
 /// The clock is judged by itself: a connection may come about in spite of it.

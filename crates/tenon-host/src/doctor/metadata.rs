@@ -12,9 +12,9 @@ const BODY_CAP: u64 = 64 << 10;
 const DEFAULT: &str = "http://169.254.169.254";
 
 /// Where to ask; None on a machine that is not of EC2.
-pub(super) fn endpoint(environment: &Environment, vendor: Option<&str>) -> Option<String> {
+pub(super) fn endpoint(environment: &Environment, ec2: bool) -> Option<String> {
     let set = environment.get("AWS_EC2_METADATA_SERVICE_ENDPOINT").map(str::to_owned);
-    set.or_else(|| vendor.is_some_and(|name| name.contains("Amazon")).then(|| DEFAULT.to_owned()))
+    set.or_else(|| ec2.then(|| DEFAULT.to_owned()))
 }
 
 struct Service {

@@ -35,6 +35,8 @@ const PORTS: &[u16] = &[10250, 61679];
 /// A credential program may sign, ask the metadata service, and start a slow interpreter.
 const EXEC: Duration = Duration::from_secs(10);
 
+const SERVICE_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
 /// What the lane to the API server works with, owned by its thread.
 struct Api {
     endpoint: Endpoint,
@@ -43,6 +45,8 @@ struct Api {
     uses_proxy: bool,
     node_name: Option<String>,
     kubeconfig: String,
+    /// What the kubelet's own programs see.
+    environment: Vec<(String, String)>,
 }
 
 /// What a lane found: fills in its own part.
@@ -51,8 +55,7 @@ type Filling = Box<dyn FnOnce(&mut Probes) + Send>;
 /// Runs every probe that this machine allows, within the budget.
 pub(super) fn run(source: &Source, node: &mut Snapshot, end: Instant) -> Result<(), Problem> {
     let Some(root) = source.root_handle() else { return Ok(()) };
-    let vendor = root.read_text("/sys/class/dmi/id/sys_vendor").ok().flatten();
-    let base = metadata::endpoint(&Environment::of_process(), vendor.as_deref());
+    let base = metadata::endpoint(&Environment::of_process(), is_ec2(root, node));
     let bundle = BUNDLES.iter().find_map(|path| root.read(path, BUNDLE_CAP).ok().flatten());
     let (send, receive) = mpsc::channel();
     lane(&send, this_machine);
@@ -78,6 +81,16 @@ pub(super) fn run(source: &Source, node: &mut Snapshot, end: Instant) -> Result<
     }
 }
 
+/// The machine says so itself, or its bootstrap has seen a metadata service.
+fn is_ec2(root: &Root, node: &Snapshot) -> bool {
+    let says = |path: &str, word: &str| {
+        root.read_text(path).ok().flatten().is_some_and(|text| text.starts_with(word))
+    };
+    says("/sys/class/dmi/id/sys_vendor", "Amazon EC2")
+        || says("/sys/hypervisor/uuid", "ec2")
+        || View::new(node, None).status["instance"]["id"].is_string()
+}
+
 /// Starts a lane on a thread that is left behind when the budget is spent.
 fn lane(send: &mpsc::Sender<Filling>, work: impl FnOnce() -> Filling + Send + 'static) {
     let send = send.clone();
@@ -98,6 +111,7 @@ impl Api {
             uses_proxy: view.uses_proxy(&endpoint.host),
             node_name: view.node_name().map(str::to_owned),
             kubeconfig: view.kubeconfig_path.clone(),
+            environment: environment(&view),
             endpoint,
         })
     }
@@ -173,8 +187,13 @@ impl Api {
         };
         let root =
             Root::open(Path::new("/")).map_err(|error| (String::new(), error.to_string()))?;
-        let config =
-            read_kubeconfig(&root, &self.kubeconfig).map_err(|problem| unusable("", &problem))?;
+        let read = read_kubeconfig(&root, &self.kubeconfig);
+        let mut config = read.map_err(|problem| unusable("", &problem))?;
+        if let Credential::Exec { variables, .. } = &mut config.credential {
+            // What the kubeconfig itself sets comes last and wins.
+            let own = std::mem::replace(variables, self.environment.clone());
+            variables.extend(own);
+        }
         let kind = kind(&config);
         let opened = background::wait_for(Instant::now() + EXEC, move || {
             Client::from_kubeconfig(&config, &root)
@@ -187,6 +206,13 @@ impl Api {
             }
         }
     }
+}
+
+/// The variables of the kubelet's unit, and the search path that systemd gives services.
+fn environment(view: &View) -> Vec<(String, String)> {
+    let path = ("PATH".to_owned(), SERVICE_PATH.to_owned());
+    let unit = view.environment.iter().map(|(name, value)| (name.clone(), value.clone()));
+    std::iter::once(path).chain(unit).collect()
 }
 
 fn took(found: &mut Probes, name: &str, begun: Instant) {

@@ -147,6 +147,7 @@ fn the_chain_is_walked_with_the_kubelets_own_credentials() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kubeconfig");
     std::fs::write(&path, token.to_string()).unwrap();
+    node.files.insert(path.display().to_string(), token.to_string());
     let flags = format!("A_ARGS=--hostname-override=node-1 --kubeconfig={}\n", path.display());
     node.files.insert("/etc/eks/kubelet/environment".into(), flags);
     let source = Source::live().unwrap();
@@ -161,6 +162,39 @@ fn the_chain_is_walked_with_the_kubelets_own_credentials() {
     let report = examine(&node, &Question::default());
     assert_eq!(report.state.name(), "joined-not-ready");
     assert_eq!(report.findings[0].cause.number, 26, "{}", report.text(true));
+}
+
+/// The kubeconfig that Tenon writes: the CA by path, a program for the token.
+#[test]
+fn the_credential_program_of_the_kubeconfig_is_run() {
+    let api = FakeApi::start(answers);
+    let mut node = node(&api);
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(at("ca.crt"), &api.authority).unwrap();
+    let credential = json!({"kind": "ExecCredential", "status": {"token": "from-program"}});
+    let kubeconfig = format!(
+        "apiVersion: \"v1\"\nkind: \"Config\"\nclusters:\n  - name: \"kubernetes\"\n    cluster:\n      \
+         certificate-authority: \"{}\"\n      server: \"{}\"\ncurrent-context: \"kubelet\"\ncontexts:\n  \
+         - name: \"kubelet\"\n    context:\n      cluster: \"kubernetes\"\n      user: \"kubelet\"\nusers:\n  \
+         - name: \"kubelet\"\n    user:\n      exec:\n        apiVersion: \"client.authentication.k8s.io/v1beta1\"\n        \
+         command: \"echo\"\n        args:\n          - '{credential}'\n",
+        at("ca.crt"),
+        api.url,
+    );
+    std::fs::write(at("kubeconfig"), &kubeconfig).unwrap();
+    node.files.insert(at("ca.crt"), api.authority.clone());
+    node.files.insert(at("kubeconfig"), kubeconfig);
+    let flags = format!("A_ARGS=--hostname-override=node-1 --kubeconfig={}\n", at("kubeconfig"));
+    node.files.insert("/etc/eks/kubelet/environment".into(), flags);
+    let source = Source::live().unwrap();
+    probes::run(&source, &mut node, Instant::now() + Duration::from_secs(20)).unwrap();
+    let probes = &node.probes;
+    assert!(probes.credentials.as_ref().unwrap().usable, "{probes:?}");
+    assert_eq!(probes.identity.as_ref().unwrap().user, "system:node:node-1");
+    assert_eq!(examine(&node, &Question::default()).state.name(), "joined-not-ready");
+    let seen = api.seen.lock().unwrap();
+    assert!(seen.iter().any(|seen| seen.authorization == "Bearer from-program"));
 }
 
 #[test]

@@ -22,6 +22,10 @@ pub(super) static CAUSE: Cause = Cause {
 };
 
 fn hostname(view: &View) -> Found {
+    // A node that was given a name needs none from EC2.
+    if view.flags.get("hostname-override").is_some_and(|name| !name.is_empty()) {
+        return Found::NotApplicable;
+    }
     let name = view.node.probes.metadata.as_ref().and_then(|metadata| metadata.local_hostname.as_ref());
     match name.map(String::as_str) {
         Some("") => Found::fail(Evidence::metadata("local-hostname is empty")),

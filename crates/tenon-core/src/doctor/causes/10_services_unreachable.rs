@@ -14,10 +14,15 @@ pub(super) static CAUSE: Cause = Cause {
             &["retrying request EC2/DescribeInstances"],
             "aws-sdk-go-v2 aws/retry/middleware.go; awslabs/amazon-eks-ami issues",
         ),
+        Signal::confirmed(
+            Log::Containerd,
+            &["failed to resolve reference", "dial tcp", "i/o timeout"],
+            "containerd core/remotes/docker/resolver.go",
+        ),
         Signal::confirmed(Log::Bootstrap, &["TN10002"], "tenon-core/src/codes/facts.rs"),
     ],
     support: &[Signal::confirmed(Log::Bootstrap, &["context deadline exceeded"], "go src/context/context.go")],
-    checks: &[Check::proves("services-connect", connect)],
+    checks: &[Check::supports("services-connect", connect)],
     why: "a private cluster has no way to the regional services unless the VPC has endpoints for them",
     fix: "create VPC endpoints for ec2, sts, ecr.api, ecr.dkr and s3, or give endpoint, CA and CIDR in the config so that no call is needed",
     ..Cause::BLANK

@@ -168,7 +168,8 @@ fn api_connects(view: &View) -> bool {
     network::passed(view).is_some_and(|step| step >= Step::Tcp)
 }
 
-/// True when the bootstrap has not written what the kubelet starts with.
+/// True when the bootstrap has not written what the kubelet starts with. The image's own unit
+/// may bring flags.
 fn is_unconfigured(view: &View) -> bool {
-    view.flags.is_empty() && view.kubelet.is_null()
+    view.kubeconfig.is_null() && view.kubelet.is_null()
 }
