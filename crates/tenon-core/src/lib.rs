@@ -4,8 +4,10 @@
 //! collect   what a log bundle holds
 //! config    what the user asked for: documents, merge, validation, Config
 //! decode    bytes → parts: base64, gzip and MIME removed, within limits
+//! doctor    why a node is not Ready: evidence, causes, ranking
 //! expression  the language of maxPodsExpression
 //! facts     what the machine is
+//! kubeconfig  how a client reaches an API server, read and written
 //! kube_version  every version gate, named
 //! plan      (Config, Facts) → Plan: every file, unit and disk as data
 //! max_pods  instance table and pod formulas
@@ -28,9 +30,11 @@ pub mod codes;
 pub mod collect;
 pub mod config;
 pub mod decode;
+pub mod doctor;
 pub mod expression;
 pub mod facts;
 pub mod kube_version;
+pub mod kubeconfig;
 pub mod max_pods;
 pub mod nearest;
 pub mod plan;

@@ -14,6 +14,7 @@ use tenon_core::collect::manifest::{Item, Listed, NodeMark, Status};
 use super::child::{self, End};
 use super::journal::{self, Match, Query, Reader};
 use super::loopback;
+use super::journal::{Match, Query, Reader};
 use super::own::{self, Own};
 use super::run::Shared;
 use super::sink::{Packed, Part, Sink, Spool};
@@ -345,7 +346,7 @@ impl Job<'_> {
     fn read_journal(&self, sink: &mut Sink<'_>, query: &Query) -> Result<Outcome, Outcome> {
         let mut writer = Writer::default();
         let reader = Reader::open(self.shared.root()?, query);
-        let Some(mut reader) = reader else { return self.ask_journalctl(sink, query) };
+        let Some(mut reader) = reader else { return self.ask_source(sink, query) };
         reader.rewind(query, &|| !self.is_late());
         let mut outcome = Outcome::ok(0);
         while let Some(entry) = reader.next_entry() {
@@ -374,16 +375,16 @@ impl Job<'_> {
         Ok(Outcome { note: notes.join("; "), original: sink.bytes(), ..outcome })
     }
 
-    fn ask_journalctl(&self, sink: &mut Sink<'_>, query: &Query) -> Result<Outcome, Outcome> {
-        let live = self.shared.source.is_live();
-        let entries = live.then(|| journal::ask_journalctl(query)).flatten().unwrap_or_default();
+    /// Without journal files: what the source has instead, `journalctl` on a live node.
+    fn ask_source(&self, sink: &mut Sink<'_>, query: &Query) -> Result<Outcome, Outcome> {
+        let entries = self.shared.source.journal(query).known().unwrap_or_default();
         if entries.is_empty() {
             return Err(Outcome::with(Status::Absent, "there is no journal"));
         }
         let mut writer = Writer::default();
         entries.iter().for_each(|entry| sink.take(writer.line(entry).as_bytes()));
         let mut outcome = Outcome::ok(sink.bytes());
-        "by journalctl".clone_into(&mut outcome.note);
+        "not from journal files".clone_into(&mut outcome.note);
         Ok(outcome)
     }
 

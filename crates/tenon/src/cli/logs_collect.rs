@@ -21,6 +21,8 @@ use tenon_host::stop;
 use super::logs_progress::{Style, Teller};
 use super::{Global, node_args};
 use crate::output::{self, Failure, Outcome};
+use super::{Global, doctor, node_args};
+use crate::output::{self, Outcome};
 
 const DEFAULT_DIRECTORY: &str = "var/log/tenon";
 /// Memory, for a node whose disk is full.
@@ -243,12 +245,18 @@ pub fn check_groups(names: &[String], entries: &[Entry]) -> Result<(), Problem> 
 /// Makes one item of the bundle from the source; None when there is nothing to say.
 type Maker = fn(&Source) -> Option<Vec<u8>>;
 
-/// Items that other rooms make: `doctor.json`, `validate.json`, `probes.json`.
+/// Items that other rooms make, besides those of the doctor: `validate.json`.
 const VERDICTS: &[(&str, Maker)] = &[];
 
 fn verdicts(args: &Args, source: &Source) -> BTreeMap<String, Vec<u8>> {
-    let wanted = VERDICTS.iter().filter(|_| !args.no_doctor);
-    wanted.filter_map(|(name, make)| Some(((*name).to_owned(), make(source)?))).collect()
+    if args.no_doctor {
+        return BTreeMap::new();
+    }
+    // A doctor that cannot look is no reason to collect nothing.
+    let mut made = doctor::for_bundle(source).unwrap_or_default();
+    let more = VERDICTS.iter().filter_map(|(name, make)| Some(((*name).to_owned(), make(source)?)));
+    made.extend(more);
+    made
 }
 
 /// The verdict in a few words, for manifest and readme.

@@ -4,6 +4,7 @@ mod bootstrap;
 mod cloudformation;
 mod completions;
 mod config;
+mod doctor;
 mod explain;
 mod facts;
 mod imds;
@@ -131,6 +132,9 @@ enum Command {
     Schema(schema::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
+    /// Say why this node is not Ready, with evidence and the fix
+    #[command(visible_alias = "diagnose")]
+    Doctor(doctor::Args),
     /// Collect logs of a node that misbehaves, and read them
     #[command(subcommand)]
     Logs(logs::Command),
@@ -162,6 +166,7 @@ impl Command {
             Command::Signal(args) => signal::run(&args, global),
             Command::Schema(args) => schema::run(&args),
             Command::Completions(args) => completions::run(&args),
+            Command::Doctor(args) => doctor::run(&args, global),
             Command::Logs(command) => logs::run(&command, global),
             Command::Status(args) => status::run(&args, global),
             Command::Undo(args) => undo::run(&args, global),
