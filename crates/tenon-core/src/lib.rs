@@ -1,6 +1,7 @@
 //! The pure middle of Tenon: config and facts in, plan out.
 //!
 //! ```text
+//! checks    whether a node is what it was meant to be: drift, benchmarks, findings
 //! collect   what a log bundle holds
 //! config    what the user asked for: documents, merge, validation, Config
 //! decode    bytes → parts: base64, gzip and MIME removed, within limits
@@ -26,6 +27,7 @@
 //! No room here touches files, clocks, the network, processes or the environment; the crate's
 //! manifest and `clippy.toml` hold that rule.
 
+pub mod checks;
 pub mod codes;
 pub mod collect;
 pub mod config;

@@ -5,8 +5,8 @@
 //! collect    reads a node that misbehaves: Source, journal, bundles
 //! doctor     the snapshot of a node that did not join, with live probes
 //! apply      makes a plan true: files, units, disks, hooks, record
+//! checks     looks at a node and judges it: validate, harden
 //! net        links: who manages them, waiting for them
-//! signal     the signal to the CloudFormation stack
 //! signal     the signal to the CloudFormation stack
 //! net        links: who manages them, waiting for them
 //! simulator  a metadata service for desks and tests
@@ -24,6 +24,7 @@
 
 pub mod apply;
 pub mod cluster;
+pub mod checks;
 pub mod collect;
 pub mod command;
 pub mod doctor;

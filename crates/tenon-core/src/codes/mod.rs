@@ -7,6 +7,7 @@
 use std::fmt;
 
 pub mod cluster;
+pub mod checks;
 pub mod config;
 pub mod decode;
 pub mod doctor;
@@ -68,6 +69,7 @@ pub(crate) use pages;
 pub fn all() -> Vec<&'static Page> {
     let rooms = [
         cluster::ALL,
+        checks::ALL,
         config::ALL,
         decode::ALL,
         doctor::ALL,

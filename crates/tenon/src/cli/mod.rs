@@ -1,12 +1,14 @@
 //! The command line: one file per command, and the names under which this binary answers.
 
 mod bootstrap;
+mod check_args;
 mod cloudformation;
 mod completions;
 mod config;
 mod doctor;
 mod explain;
 mod facts;
+mod harden;
 mod imds;
 mod init;
 mod launch_template;
@@ -37,6 +39,7 @@ mod userdata_lint;
 mod userdata_merge;
 mod userdata_read;
 mod userdata_source;
+mod validate;
 mod why;
 
 use std::ffi::OsString;
@@ -142,6 +145,10 @@ enum Command {
     Status(status::Args),
     /// Go back to the files of the previous generation
     Undo(undo::Args),
+    /// Say whether a node, or a config file, is what it was meant to be
+    Validate(Box<validate::Args>),
+    /// Judge a node by a benchmark, and mend what needs no decision
+    Harden(Box<harden::Args>),
     /// Write the manual pages into a directory
     Man(completions::ManArgs),
 }
@@ -170,6 +177,8 @@ impl Command {
             Command::Logs(command) => logs::run(&command, global),
             Command::Status(args) => status::run(&args, global),
             Command::Undo(args) => undo::run(&args, global),
+            Command::Validate(args) => validate::run(&args, global),
+            Command::Harden(args) => harden::run(&args, global),
             Command::Man(args) => completions::man(&args, global),
         }
     }

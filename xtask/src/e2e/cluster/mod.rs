@@ -5,6 +5,7 @@
 
 mod checks;
 mod control_plane;
+mod harden;
 mod pki;
 mod shape;
 
@@ -91,6 +92,7 @@ fn run(stage: &Stage, shape: &Shape) -> anyhow::Result<usize> {
     machine.settled()?;
     checks::of_a_reboot_after(&mut plane, &machine, shape, &before)?;
     a_bad_flag_is_explained(&machine)?;
+    cases += harden::of_hardening(&mut plane, &machine, shape)?;
     machine.power_off()?;
     Ok(cases + 2)
 }
