@@ -111,8 +111,8 @@ fn head(out: &mut String, boot: &Boot) {
 
 /// Lines at round times: at most ten.
 fn axis(out: &mut String, scale: &Scale, bottom: i64) {
-    let steps = (0..12).flat_map(|power| [1, 2, 5].map(|one: i64| one * 10_i64.pow(power)));
-    let step = steps.into_iter().find(|step| scale.total / step <= 10).unwrap_or(i64::MAX);
+    let steps = (0..15).flat_map(|power| [1, 2, 5].map(|one: i64| one * 10_i64.pow(power)));
+    let step = steps.into_iter().find(|step| scale.total / step <= 10).unwrap_or(scale.total);
     let first = scale.begin.div_euclid(step) * step;
     let ticks = (0..12).map(|nth| first + nth * step);
     for at in ticks.filter(|at| (scale.begin..=scale.begin + scale.total).contains(at)) {

@@ -8,7 +8,7 @@ use zbus::{OwnedObjectPath, OwnedVariant, block_on};
 use super::{Manager, refused};
 
 const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
-const UNIT: &str = "org.freedesktop.systemd1.Unit";
+pub(super) const UNIT: &str = "org.freedesktop.systemd1.Unit";
 const SERVICE: &str = "org.freedesktop.systemd1.Service";
 
 /// The state of a unit, in systemd's own words.
@@ -53,7 +53,7 @@ impl UnitState {
     }
 }
 
-type Properties = HashMap<String, OwnedVariant>;
+pub(super) type Properties = HashMap<String, OwnedVariant>;
 
 impl Manager {
     /// Reads the state of a unit. A unit that does not exist has a state too: `not-found`.
@@ -83,7 +83,7 @@ impl Manager {
         Ok(state)
     }
 
-    async fn properties(&self, path: &str, interface: &str) -> zbus::Result<Properties> {
+    pub(super) async fn properties(&self, path: &str, interface: &str) -> zbus::Result<Properties> {
         let reply = self.send_to(path, PROPERTIES, "GetAll", &interface).await?;
         reply.body().deserialize()
     }
@@ -99,7 +99,7 @@ fn flag(properties: &Properties, name: &str) -> bool {
 }
 
 /// An unsigned number of either width.
-fn number(properties: &Properties, name: &str) -> u64 {
+pub(super) fn number(properties: &Properties, name: &str) -> u64 {
     let Some(value) = properties.get(name) else { return 0 };
     u64::try_from(value).or_else(|_| u32::try_from(value).map(u64::from)).unwrap_or_default()
 }

@@ -20,6 +20,7 @@ mod schema;
 mod signal;
 mod sources;
 mod status;
+mod timeline;
 mod undo;
 mod userdata;
 mod userdata_choices;
@@ -129,6 +130,8 @@ enum Command {
     Completions(completions::Args),
     /// Say in which state this node is
     Status(status::Args),
+    /// Show where the time of this node's boot went
+    Timeline(timeline::Args),
     /// Go back to the files of the previous generation
     Undo(undo::Args),
     /// Write the manual pages into a directory
@@ -156,6 +159,7 @@ impl Command {
             Command::Schema(args) => schema::run(&args),
             Command::Completions(args) => completions::run(&args),
             Command::Status(args) => status::run(&args, global),
+            Command::Timeline(args) => timeline::run(&args, global),
             Command::Undo(args) => undo::run(&args, global),
             Command::Man(args) => completions::man(&args, global),
         }
