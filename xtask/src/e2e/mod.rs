@@ -36,6 +36,9 @@ pub struct Args {
     /// A layer that this host cannot run is a failure
     #[arg(long)]
     no_skip: bool,
+    /// Draw the timeline of the layer `cluster` into the documentation
+    #[arg(long)]
+    save_timeline: bool,
 }
 
 /// One kind of end-to-end test.
@@ -161,7 +164,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         let verdict = run_layer(layer, &lab);
         rows.push((layer.name, verdict, start.elapsed()));
     }
-    summary(&rows, args.no_skip)
+    summary(&rows, args.no_skip)?;
+    match args.save_timeline {
+        true => cluster::save_timeline(&lab.tenon, &lab.cache),
+        false => Ok(()),
+    }
 }
 
 fn choose(names: &[String]) -> anyhow::Result<Vec<&'static Layer>> {

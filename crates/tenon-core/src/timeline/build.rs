@@ -128,7 +128,10 @@ impl Builder {
     /// Units that came up on the way to the goal.
     fn units(&mut self, units: &[UnitTimes], story: &Story) {
         let goal = story.ready_us.unwrap_or(i64::MAX);
-        let came_up = |unit: &&UnitTimes| unit.begin_us > 0 && unit.begin_us <= goal;
+        // Slices and scopes are places, not work.
+        let works = |name: &str| !name.ends_with(".slice") && !name.ends_with(".scope");
+        let came_up =
+            |unit: &&UnitTimes| unit.begin_us > 0 && unit.begin_us <= goal && works(&unit.name);
         let known: BTreeMap<&str, &UnitTimes> =
             units.iter().filter(came_up).map(|unit| (unit.name.as_str(), unit)).collect();
         for unit in known.values() {
@@ -155,15 +158,21 @@ impl Builder {
                 let end = begin.saturating_add(phase.length_us);
                 let mut span = self.span(Kind::Phase, &name, begin, end);
                 span.note.clone_from(&phase.note);
-                match before.replace(name.clone()) {
-                    Some(previous) => span.after.push(previous),
-                    None => span.during = Some(unit.clone()),
-                }
+                span.after.extend(before.replace(name.clone()));
+                span.during = Some(unit.clone());
+                self.host(unit, span.begin_us);
                 self.boot.spans.push(span);
                 if phase.name == STARTING {
                     self.started(&name, run);
                 }
             }
+        }
+    }
+
+    /// The manager stamps a unit a moment after it has started its process; but the unit came first.
+    fn host(&mut self, unit: &str, begin_us: i64) {
+        if let Some(host) = self.boot.spans.iter_mut().find(|span| span.name == unit) {
+            host.begin_us = host.begin_us.min(begin_us - 1);
         }
     }
 

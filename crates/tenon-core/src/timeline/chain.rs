@@ -60,7 +60,7 @@ pub(super) fn edges(boot: &Boot) -> Vec<Vec<Edge>> {
 
 /// The spans that decided when the goal was reached.
 pub fn critical(boot: &Boot) -> Vec<Link<'_>> {
-    let (edges, times) = (edges(boot), times(boot));
+    let (edges, times, hosted) = (edges(boot), times(boot), hosted(boot));
     let mut next = last(boot);
     let mut links: Vec<Link<'_>> = Vec::new();
     let mut follower: Option<i64> = None;
@@ -71,10 +71,25 @@ pub fn critical(boot: &Boot) -> Vec<Link<'_>> {
         links.push(Link { span, own_us: until - span.begin_us, wait_us });
         follower = Some(span.begin_us);
         let latest = edges[at].iter().max_by_key(|edge| (edge.at(&times), edge.on));
-        next = latest.map(|edge| edge.on);
+        next = latest.map(|edge| match hosted.get(&edge.on) {
+            // Whoever waited for the unit waited for the last thing done in it.
+            Some(last) if edge.end && *last < at && times[*last].1 <= span.begin_us => *last,
+            _ => edge.on,
+        });
     }
     links.reverse();
     links
+}
+
+/// Units that ran Tenon, and the last phase of it.
+fn hosted(boot: &Boot) -> BTreeMap<usize, usize> {
+    let phases = boot.spans.iter().enumerate().filter(|(_, span)| span.kind == Kind::Phase);
+    let unit = |span: &Span| {
+        let name = span.during.as_ref()?;
+        boot.spans.iter().position(|unit| unit.name == *name)
+    };
+    // In the order in which they began, so the last one stays.
+    phases.filter_map(|(at, span)| Some((unit(span)?, at))).collect()
 }
 
 /// The span that reached the goal: the last one to end by then.

@@ -41,7 +41,7 @@ pub(super) fn sources() -> Sources {
         "started": [],
     });
     let run = json!({
-        "beginUs": 8_010_000, "node": "ip-10-0-0-10.ec2.internal", "instanceType": "m5.large",
+        "beginUs": 7_999_000, "node": "ip-10-0-0-10.ec2.internal", "instanceType": "m5.large",
         "spans": [
             {"name": "metadata", "beginUs": 0, "lengthUs": 2000, "note": ""},
             {"name": "start daemons", "beginUs": 3000, "lengthUs": 500_000, "note": ""}],
@@ -84,7 +84,8 @@ pub(super) fn sources() -> Sources {
             unit("tenon-config.service", 4000, 4050, &["network.target"]),
             unit("cloud-final.service", 4050, 7950, &["network.target", "tenon-config.service"]),
             unit("tenon-run.service", 8000, 8550, &["cloud-final.service", "tenon-config.service"]),
-            unit("containerd.service", 8100, 8300, &["network.target"]),
+            unit("containerd.service", 8100, 8300, &["network.target", "runtime.slice"]),
+            unit("runtime.slice", 8099, 8099, &[]),
             unit("kubelet.service", 8400, 8410, &["containerd.service"]),
             unit("later.service", 60_000, 61_000, &[]),
             unit("never.service", 0, 0, &[]),

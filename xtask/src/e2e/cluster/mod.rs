@@ -7,6 +7,7 @@ mod checks;
 mod control_plane;
 mod pki;
 mod shape;
+mod timeline;
 
 use std::fs;
 use std::time::Instant;
@@ -16,6 +17,7 @@ use serde_json::json;
 
 use self::control_plane::{ControlPlane, TOKEN};
 use self::shape::Shape;
+pub use self::timeline::save as save_timeline;
 use super::machine::{Disk, Machine, text};
 use super::metadata::{Answers, Metadata};
 use super::network::Network;
@@ -82,7 +84,8 @@ fn run(stage: &Stage, shape: &Shape) -> anyhow::Result<usize> {
     checks::becomes_ready(&mut plane, shape)?;
     println!("  boot to Ready: {:.1} s", start.elapsed().as_secs_f64());
     machine.settled()?;
-    let mut cases = checks::of_the_node(&mut plane, &machine, shape)?;
+    let mut cases = timeline::check(stage, &machine, shape)?;
+    cases += checks::of_the_node(&mut plane, &machine, shape)?;
     cases += checks::of_a_pod(&mut plane, shape)?;
     let before = checks::of_a_reboot_before(&machine, &plane, shape)?;
     machine.power_off()?;
