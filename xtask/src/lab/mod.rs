@@ -5,9 +5,11 @@
 
 mod etcd;
 mod kubernetes;
+mod nodeadm;
 mod pause;
 mod root;
 
+pub use nodeadm::version as nodeadm_version;
 pub use pause::NAME as PAUSE_IMAGE;
 
 use std::fs;
@@ -66,7 +68,14 @@ pub const KUBERNETES_1_36: Part = Part {
     build: |place| kubernetes::build("1.36", place),
 };
 
-const PARTS: &[Part] = &[ROOT, PAUSE, ETCD, KUBERNETES_1_34, KUBERNETES_1_36];
+pub const NODEADM: Part = Part {
+    name: "nodeadm",
+    about: "the program that Tenon takes the place of, from its Go module",
+    recipe: nodeadm::recipe,
+    build: nodeadm::build,
+};
+
+const PARTS: &[Part] = &[ROOT, PAUSE, ETCD, KUBERNETES_1_34, KUBERNETES_1_36, NODEADM];
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let cache = cache_directory()?;
@@ -168,6 +177,24 @@ pub fn must(command: &mut Command) -> anyhow::Result<()> {
         bail!("{name}: {}\n{}", output.status, String::from_utf8_lossy(&text));
     }
     Ok(())
+}
+
+/// Builds programs of pinned Go modules into a directory.
+fn go_build(home: &str, links: &str, packages: &[String], place: &Path) -> anyhow::Result<()> {
+    let go = Command::new("go").arg("version").output();
+    if !go.is_ok_and(|output| output.status.success()) {
+        bail!("go is not here; the programs are built from their Go modules");
+    }
+    // Below everything else that runs here: it takes minutes of every core.
+    let mut command = Command::new("nice");
+    command
+        .args(["-n", "10", "go", "build", "-mod=readonly", "-trimpath", "-buildvcs=false"])
+        .args(["-ldflags", links, "-o"])
+        .arg(place)
+        .args(packages)
+        .current_dir(checkout().join(home))
+        .env("CGO_ENABLED", "0");
+    must(&mut command)
 }
 
 /// A file of the checkout, as part of a recipe.
