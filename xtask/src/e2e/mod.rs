@@ -84,6 +84,14 @@ const LAYERS: &[Layer] = &[
         run: Run::Here(kill::run),
     },
     Layer {
+        name: "instructions",
+        about: "fixed commands stay within their budget of instructions",
+        packages: &[("valgrind", "valgrind")],
+        parts: &[],
+        refuse: |_| None,
+        run: Run::Here(|lab| crate::instructions::check(&lab.tenon)),
+    },
+    Layer {
         name: "userdata",
         about: "user data before cloud-init, Ignition, CloudFormation, shells and systemd",
         packages: &[("systemd", "systemd-analyze"), ("curl", "curl")],
