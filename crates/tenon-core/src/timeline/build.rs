@@ -116,10 +116,13 @@ impl Builder {
         let launched = OffsetDateTime::parse(launched, &Rfc3339).ok()?;
         let launched = launched.unix_timestamp().checked_mul(1_000_000)?;
         let at = launched.checked_sub(story.wall_us?)?;
-        let believed = stamps.own_kernel && (-LONGEST_LAUNCH_US..before_kernel).contains(&at);
+        if !stamps.own_kernel {
+            return None;
+        }
+        let believed = (-LONGEST_LAUNCH_US..before_kernel).contains(&at);
         if !believed {
-            let note = "the launch of the instance does not fit this boot: restarted since, \
-                        another kernel, or a wall clock that is wrong";
+            let note = "the launch of the instance does not fit this boot: it was restarted \
+                        since, or its wall clock is wrong";
             self.boot.notes.push(note.to_owned());
         }
         believed.then_some(at)

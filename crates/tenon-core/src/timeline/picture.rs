@@ -18,16 +18,16 @@ const LONG_UNITS: usize = 8;
 /// Phases and stages shorter than this share of the whole have no row.
 const SHORT: i64 = 1000;
 
+/// Plain colours first: not every viewer knows what a dark page is.
 const STYLE: &str = "\
-svg{--page:#fff;--ink:#1f2430;--soft:#6b7280;--line:#d8dce3;--stage:#8b95a7;--unit:#7aa5d8;\
---phase:#d9822b;--kubelet:#4f9d69;--image:#a67fc4;--mark:#b42318}\
-@media(prefers-color-scheme:dark){svg{--page:#14171d;--ink:#e6e9ef;--soft:#9aa3b2;--line:#333a46;\
---stage:#7d8799;--unit:#4f7fb8;--phase:#e0933f;--kubelet:#57ad76;--image:#b08fd0;--mark:#ff8a7a}}\
-text{fill:var(--ink);font:12px system-ui,sans-serif}.h{font-size:16px;font-weight:600}\
-.s{fill:var(--soft)}.e{text-anchor:end}.c{font-weight:600}.g{stroke:var(--line)}\
-.m{stroke:var(--mark);stroke-dasharray:4 3}.t{fill:var(--mark);text-anchor:end}\
-.stage{fill:var(--stage)}.unit{fill:var(--unit)}.phase{fill:var(--phase)}\
-.kubelet{fill:var(--kubelet)}.image{fill:var(--image)}.on{stroke:var(--ink);stroke-width:1.6}";
+text{fill:#1f2430;font:12px system-ui,sans-serif}.h{font-size:16px;font-weight:600}\
+.s{fill:#6b7280}.e{text-anchor:end}.c{font-weight:600}.page{fill:#fff}.g{stroke:#d8dce3}\
+.m{stroke:#b42318;stroke-dasharray:4 3}.t{fill:#b42318;text-anchor:end}.stage{fill:#8b95a7}\
+.unit{fill:#7aa5d8}.phase{fill:#d9822b}.kubelet{fill:#4f9d69}.image{fill:#a67fc4}\
+.on{stroke:#1f2430;stroke-width:1.4}\
+@media(prefers-color-scheme:dark){.page{fill:#14171d}text{fill:#e6e9ef}.s{fill:#9aa3b2}\
+.g{stroke:#333a46}.m{stroke:#ff8a7a}.t{fill:#ff8a7a}.unit{fill:#4f7fb8}.phase{fill:#e0933f}\
+.kubelet{fill:#57ad76}.image{fill:#b08fd0}.on{stroke:#e6e9ef}}";
 
 /// The picture of a boot.
 pub fn svg(boot: &Boot) -> String {
@@ -40,7 +40,7 @@ pub fn svg(boot: &Boot) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
          width=\"{WIDTH}\" height=\"{height}\" role=\"img\">\n<title>{}</title>\n\
          <style>{STYLE}</style>\n\
-         <rect width=\"{WIDTH}\" height=\"{height}\" rx=\"8\" fill=\"var(--page)\"/>\n",
+         <rect width=\"{WIDTH}\" height=\"{height}\" rx=\"8\" class=\"page\"/>\n",
         escape(&title(boot))
     );
     head(&mut out, boot);

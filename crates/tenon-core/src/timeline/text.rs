@@ -70,7 +70,10 @@ fn spans(count: usize) -> String {
 /// One bar for each link, to scale; dots are time in which nothing of the chain ran.
 fn critical_chain(boot: &Boot) -> String {
     let mut text = format!("\n{:<NAME$} {:>9} {:>9}\n", "critical chain", "begin", "takes");
-    for link in chain::critical(boot) {
+    // What took no time and kept nobody waiting is on the chain, but decides nothing.
+    let least = boot.total_us() / 200;
+    let links = chain::critical(boot);
+    for link in links.into_iter().filter(|link| link.own_us > 0 || link.wait_us > least) {
         let own = if link.own_us == 0 { String::new() } else { time(link.own_us) };
         let name = cut(&link.span.name, NAME - 2);
         let begin = time(link.span.begin_us);
