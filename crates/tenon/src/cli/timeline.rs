@@ -62,11 +62,11 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
         })?;
     }
     let mut answered = false;
-    let drawings: [(_, fn(&Boot) -> String); 2] =
-        [(&args.svg, timeline::svg), (&args.html, timeline::html)];
-    for (path, draw) in drawings {
-        let Some(path) = path else { continue };
-        answered |= write(path, &draw(&boot))?;
+    if let Some(path) = &args.svg {
+        answered |= write(path, &timeline::svg(&boot))?;
+    }
+    if let Some(path) = &args.html {
+        answered |= write(path, &timeline::html(&boot))?;
     }
     match (answered, global.json()) {
         (true, _) => Ok(()),
