@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use tenon_core::timeline::what_if;
 
 fn saved() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/timeline.json")
@@ -59,6 +60,15 @@ fn an_estimate_says_that_it_is_one() {
     let unknown = from(&["--what-if", "no-clout-init"]);
     assert_eq!(unknown.status.code(), Some(64));
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("did you mean `no-cloud-init`?"));
+}
+
+#[test]
+fn help_names_every_scenario() {
+    let help = stdout(&tenon(&["--help"]));
+    for scenario in what_if::SCENARIOS {
+        let line = format!("  {:<17} {}", scenario.name, scenario.about);
+        assert!(help.contains(&line), "{line} is missing in\n{help}");
+    }
 }
 
 #[test]
