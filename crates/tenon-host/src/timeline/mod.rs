@@ -16,8 +16,6 @@ use tenon_core::timeline::{PHASES, PhaseRecord, PhaseSpan};
 #[derive(Debug, Clone)]
 pub struct Timeline {
     start: Instant,
-    /// The same moment on the machine's monotonic clock.
-    start_us: i64,
     spans: Vec<Span>,
 }
 
@@ -33,9 +31,7 @@ pub struct Span {
 
 impl Timeline {
     pub fn begin() -> Self {
-        let now = clock_gettime(ClockId::Monotonic);
-        let start_us = now.tv_sec * 1_000_000 + now.tv_nsec / 1000;
-        Timeline { start: Instant::now(), start_us, spans: Vec::new() }
+        Timeline { start: Instant::now(), spans: Vec::new() }
     }
 
     /// Tells the spans to the journal, in one line. Nobody else reads it, so it is told only to a
@@ -44,7 +40,8 @@ impl Timeline {
         if std::env::var_os("INVOCATION_ID").is_none() {
             return;
         }
-        record.begin_us = self.start_us;
+        let (now, since) = (clock_gettime(ClockId::Monotonic), self.start.elapsed());
+        record.begin_us = now.tv_sec * 1_000_000 + now.tv_nsec / 1000 - signed_micros(since);
         record.spans = self.spans.iter().map(Span::record).collect();
         tracing::info!("{PHASES} {}", json!(record));
     }
@@ -88,14 +85,17 @@ impl Timeline {
 
 impl Span {
     fn record(&self) -> PhaseSpan {
-        let us = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
         PhaseSpan {
             name: self.name.to_owned(),
-            begin_us: us(self.begin),
-            length_us: us(self.length),
+            begin_us: signed_micros(self.begin),
+            length_us: signed_micros(self.length),
             note: self.note.clone(),
         }
     }
+}
+
+fn signed_micros(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }
 
 fn micros(time: Duration) -> u64 {
