@@ -54,15 +54,19 @@ fn quiet(program: &str, arguments: &[String]) -> Command {
     command
 }
 
+/// Takes away the environment of cargo: its library path has every dynamic program search more
+/// directories than on a node.
+fn plain<'a>(command: &'a mut Command, row: &Row) -> &'a mut Command {
+    command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+    command.envs(row.env.iter().map(|(key, value)| (key, value)))
+}
+
 /// Measures one run of a row through a launcher process.
 pub fn once(launcher: &Path, row: &Row) -> anyhow::Result<Cost> {
     (row.before)()?;
-    let output = Command::new(launcher)
-        .args(["measure", "--"])
-        .args(&row.argv)
-        .envs(row.env.iter().map(|(key, value)| (key, value)))
-        .output()
-        .context("starting the launcher")?;
+    let mut command = Command::new(launcher);
+    command.args(["measure", "--"]).args(&row.argv);
+    let output = plain(&mut command, row).output().context("starting the launcher")?;
     if !output.status.success() {
         bail!("{:?}: {}", row.argv, String::from_utf8_lossy(&output.stderr));
     }
@@ -92,8 +96,7 @@ fn under(row: &Row, wrapper: &[&str]) -> anyhow::Result<()> {
     (row.before)()?;
     let words = wrapper.iter().map(ToString::to_string).chain(row.argv.iter().cloned());
     let words: Vec<String> = words.collect();
-    let status = quiet(&words[0], &words[1..])
-        .envs(row.env.iter().map(|(key, value)| (key, value)))
+    let status = plain(&mut quiet(&words[0], &words[1..]), row)
         .status()
         .with_context(|| format!("starting {}", words[0]))?;
     ensure!(status.success(), "{words:?}: {status}");

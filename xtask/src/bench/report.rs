@@ -158,7 +158,7 @@ fn peer_line(row: &Value, scene: &str) -> anyhow::Result<String> {
 fn machine_line(results: &Value) -> anyhow::Result<String> {
     let machine = &results["machine"];
     Ok(format!(
-        "\nnodeadm {}; {} rounds, {} cores, {}, Linux {}, load {}.\n",
+        "\nOf these only Tenon syncs its files to disk. nodeadm {}; {} rounds, {} cores, {}, Linux {}, load {}.\n",
         results["nodeadm"].as_str().context("no version of nodeadm")?,
         results["rounds"],
         machine["cores"],

@@ -86,8 +86,8 @@ const LAYERS: &[Layer] = &[
     Layer {
         name: "instructions",
         about: "fixed commands stay within their budget of instructions",
-        packages: &[("valgrind", "valgrind")],
-        parts: &[],
+        packages: &[],
+        parts: &[parts::VALGRIND],
         refuse: |_| None,
         run: Run::Here(|lab| crate::instructions::check(&lab.tenon)),
     },
