@@ -43,7 +43,12 @@ spec:
     taints:
       - {key: dedicated, value: lab, effect: NoSchedule}
   kubelet:
-    config: {imageGCHighThresholdPercent: 91, imageGCLowThresholdPercent: 89, failCgroupV1: false}
+    config:
+      imageGCHighThresholdPercent: 91
+      imageGCLowThresholdPercent: 89
+      failCgroupV1: false
+      # The disk is the host's, however full that is.
+      evictionHard: {nodefs.available: 1%, nodefs.inodesFree: 1%}
   containerd:
     config: |
       [plugins.\"io.containerd.grpc.v1.cri\"]
