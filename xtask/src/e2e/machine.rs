@@ -78,6 +78,11 @@ impl Disk {
         fs::remove_file(self.upper().join(path)).with_context(|| format!("removing {path}"))
     }
 
+    /// Gives back the space of a machine that is gone.
+    pub fn wipe(self) -> anyhow::Result<()> {
+        fs::remove_dir_all(self.upper()).context("removing the disk of a machine")
+    }
+
     /// Takes a program from the host's side.
     pub fn install(&self, program: &Path, path: &str) -> anyhow::Result<()> {
         let to = self.upper().join(path);

@@ -11,6 +11,7 @@ mod lab;
 mod machine;
 mod metadata;
 mod network;
+mod nodeadm;
 mod stage;
 mod units;
 mod userdata;
@@ -116,6 +117,20 @@ const LAYERS: &[Layer] = &[
         run: Run::OnStage(cloud_init::run),
     },
     Layer {
+        name: "nodeadm",
+        about: "nodeadm and Tenon on the same machine and user data; every difference is listed",
+        packages: NODEADM,
+        parts: &[
+            parts::ROOT,
+            parts::PAUSE,
+            parts::KUBERNETES_1_34,
+            parts::KUBERNETES_1_36,
+            parts::NODEADM,
+        ],
+        refuse: stage::refuse,
+        run: Run::OnStage(nodeadm::run),
+    },
+    Layer {
         name: "cluster",
         about: "a booted machine joins a real control plane, becomes Ready and runs a pod",
         packages: CLUSTER,
@@ -148,6 +163,14 @@ const CLUSTER: &[(&str, &str)] = &[
     ("util-linux", "nsenter"),
     ("openssl", "openssl"),
     ("curl", "curl"),
+];
+
+/// What the peer needs besides.
+const NODEADM: &[(&str, &str)] = &[
+    ("systemd-container", "systemd-nspawn"),
+    ("iproute2", "ip"),
+    ("util-linux", "nsenter"),
+    ("python3", "python3"),
 ];
 
 enum Verdict {

@@ -22,6 +22,7 @@ mod sources;
 mod status;
 mod timeline;
 mod undo;
+mod usage;
 mod userdata;
 mod userdata_choices;
 mod userdata_convert;
@@ -38,7 +39,6 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use self::names::CalledAs;
@@ -169,9 +169,9 @@ impl Command {
 /// Parses the arguments, runs the command and gives the exit code.
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
     let (called_as, arguments) = names::translate(arguments);
-    let cli = match Cli::try_parse_from(arguments) {
+    let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error, called_as),
+        Err(error) => return not_understood(&error, &arguments, called_as),
     };
     // A rehearsal shows its result; what it went through on the way is for those who ask.
     let quiet = cli.global.quiet || matches!(cli.command, Command::Rehearse(_));
@@ -186,13 +186,15 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
     output::exit(called_as.exit_code(code))
 }
 
-/// Prints the parser's message. Help and version are answers; the rest is exit 64.
-fn usage(error: &clap::Error, called_as: CalledAs) -> ExitCode {
-    // A closed pipe is no reason to fail.
-    let _ = error.print();
-    let code = match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => 0,
-        _ => 64,
+/// Prints help or version, which are answers, or says what was wrong with the command line.
+fn not_understood(error: &clap::Error, arguments: &[OsString], called_as: CalledAs) -> ExitCode {
+    let code = match usage::problem(error) {
+        Some(problem) => output::report(Err(problem.into()), usage::format(arguments)),
+        None => {
+            // A closed pipe is no reason to fail.
+            let _ = error.print();
+            if error.use_stderr() { 64 } else { 0 }
+        }
     };
     output::exit(called_as.exit_code(code))
 }
