@@ -16,8 +16,9 @@
 //! problem   the one shape of bad news; codes has a page for each kind of it
 //! redact    secrets taken out of text that leaves the node
 //! secret    text that does not print
-//! toml_text  TOML in one canonical form
 //! status    how far a node has come
+//! timeline  where the time of a boot went
+//! toml_text  TOML in one canonical form
 //! tree      a document as written, with places
 //! userdata  what an instance is given at launch, written and read back
 //! words     a line into words, as a shell would
@@ -44,6 +45,7 @@ pub mod problem;
 pub mod redact;
 pub mod secret;
 pub mod status;
+pub mod timeline;
 pub mod toml_text;
 pub mod tree;
 pub mod userdata;

@@ -38,6 +38,9 @@ pub struct Args {
     /// A layer that this host cannot run is a failure
     #[arg(long)]
     no_skip: bool,
+    /// Draw the timeline of the layer `cluster` into the documentation
+    #[arg(long)]
+    save_timeline: bool,
 }
 
 /// One kind of end-to-end test.
@@ -81,6 +84,14 @@ const LAYERS: &[Layer] = &[
         parts: &[],
         refuse: kill::refuse,
         run: Run::Here(kill::run),
+    },
+    Layer {
+        name: "instructions",
+        about: "fixed commands stay within their budget of instructions",
+        packages: &[],
+        parts: &[parts::VALGRIND],
+        refuse: |_| None,
+        run: Run::Here(|lab| crate::instructions::check(&lab.tenon)),
     },
     Layer {
         name: "userdata",
@@ -185,7 +196,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         let verdict = run_layer(layer, &lab);
         rows.push((layer.name, verdict, start.elapsed()));
     }
-    summary(&rows, args.no_skip)
+    summary(&rows, args.no_skip)?;
+    match args.save_timeline {
+        true => cluster::save_timeline(&lab.tenon, &lab.cache),
+        false => Ok(()),
+    }
 }
 
 fn choose(names: &[String]) -> anyhow::Result<Vec<&'static Layer>> {

@@ -3,7 +3,7 @@
 //! Each part lies in the cache under its name and the hash of its recipe, so a changed recipe is a
 //! new part and a kept one is never stale. A part appears under its name only when it is whole.
 
-mod etcd;
+mod debian;
 mod kubernetes;
 mod nodeadm;
 mod pause;
@@ -53,8 +53,18 @@ pub const PAUSE: Part = Part {
     recipe: pause::recipe,
     build: pause::build,
 };
-pub const ETCD: Part =
-    Part { name: "etcd", about: "etcd of Debian", recipe: etcd::recipe, build: etcd::build };
+pub const ETCD: Part = Part {
+    name: "etcd",
+    about: "etcd of Debian",
+    recipe: || debian::recipe("etcd-server"),
+    build: |place| debian::build("etcd-server", place),
+};
+pub const VALGRIND: Part = Part {
+    name: "valgrind",
+    about: "valgrind of Debian, new enough to know openat2",
+    recipe: || debian::recipe("valgrind"),
+    build: |place| debian::build("valgrind", place),
+};
 pub const KUBERNETES_1_34: Part = Part {
     name: "kubernetes-1.34",
     about: "kubelet, API server, controller manager and scheduler, from their Go modules",
@@ -75,7 +85,7 @@ pub const NODEADM: Part = Part {
     build: nodeadm::build,
 };
 
-const PARTS: &[Part] = &[ROOT, PAUSE, ETCD, KUBERNETES_1_34, KUBERNETES_1_36, NODEADM];
+const PARTS: &[Part] = &[ROOT, PAUSE, ETCD, VALGRIND, KUBERNETES_1_34, KUBERNETES_1_36, NODEADM];
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let cache = cache_directory()?;

@@ -18,6 +18,7 @@ pub mod logs;
 pub mod max_pods;
 pub mod pki;
 pub mod plan;
+pub mod timeline;
 pub mod usage;
 pub mod userdata;
 
@@ -80,6 +81,7 @@ pub fn all() -> Vec<&'static Page> {
         max_pods::ALL,
         pki::ALL,
         plan::ALL,
+        timeline::ALL,
         usage::ALL,
         userdata::ALL,
     ];

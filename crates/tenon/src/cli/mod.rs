@@ -27,6 +27,7 @@ mod schema;
 mod signal;
 mod sources;
 mod status;
+mod timeline;
 mod undo;
 mod usage;
 mod userdata;
@@ -143,6 +144,8 @@ enum Command {
     Logs(logs::Command),
     /// Say in which state this node is
     Status(status::Args),
+    /// Show where the time of this node's boot went
+    Timeline(timeline::Args),
     /// Go back to the files of the previous generation
     Undo(undo::Args),
     /// Say whether a node, or a config file, is what it was meant to be
@@ -176,6 +179,7 @@ impl Command {
             Command::Doctor(args) => doctor::run(&args, global),
             Command::Logs(command) => logs::run(&command, global),
             Command::Status(args) => status::run(&args, global),
+            Command::Timeline(args) => timeline::run(&args, global),
             Command::Undo(args) => undo::run(&args, global),
             Command::Validate(args) => validate::run(&args, global),
             Command::Harden(args) => harden::run(&args, global),

@@ -8,6 +8,7 @@ mod control_plane;
 mod harden;
 mod pki;
 mod shape;
+mod timeline;
 
 use std::fs;
 use std::time::Instant;
@@ -17,6 +18,7 @@ use serde_json::json;
 
 use self::control_plane::{ControlPlane, TOKEN};
 use self::shape::Shape;
+pub use self::timeline::save as save_timeline;
 use super::machine::{Disk, Machine, text};
 use super::metadata::{Answers, Metadata};
 use super::network::Network;
@@ -42,7 +44,12 @@ spec:
     taints:
       - {key: dedicated, value: lab, effect: NoSchedule}
   kubelet:
-    config: {imageGCHighThresholdPercent: 91, imageGCLowThresholdPercent: 89, failCgroupV1: false}
+    config:
+      imageGCHighThresholdPercent: 91
+      imageGCLowThresholdPercent: 89
+      failCgroupV1: false
+      # The disk is the host's, however full that is.
+      evictionHard: {nodefs.available: 1%, nodefs.inodesFree: 1%}
   containerd:
     config: |
       [plugins.\"io.containerd.grpc.v1.cri\"]
@@ -83,7 +90,8 @@ fn run(stage: &Stage, shape: &Shape) -> anyhow::Result<usize> {
     checks::becomes_ready(&mut plane, shape)?;
     println!("  boot to Ready: {:.1} s", start.elapsed().as_secs_f64());
     machine.settled()?;
-    let mut cases = checks::of_the_node(&mut plane, &machine, shape)?;
+    let mut cases = timeline::check(stage, &machine, shape)?;
+    cases += checks::of_the_node(&mut plane, &machine, shape)?;
     cases += checks::of_a_pod(&mut plane, shape)?;
     let before = checks::of_a_reboot_before(&machine, &plane, shape)?;
     machine.power_off()?;

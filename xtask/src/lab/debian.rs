@@ -1,4 +1,4 @@
-//! etcd, from a newer Debian than the host's: downloaded through a private state of apt and
+//! Packages of a newer Debian than the host's: downloaded through a private state of apt and
 //! unpacked, never installed.
 
 use std::fs;
@@ -10,14 +10,14 @@ use anyhow::Context;
 use super::must;
 
 const SUITE: &str = "trixie";
-const PACKAGE: &str = "etcd-server";
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-pub(super) fn recipe() -> anyhow::Result<String> {
-    Ok(format!("{PACKAGE} of {SUITE}"))
+pub(super) fn recipe(package: &str) -> anyhow::Result<String> {
+    Ok(format!("{package} of {SUITE}"))
 }
 
-pub(super) fn build(place: &Path) -> anyhow::Result<()> {
+/// Leaves the package's files as they would lie below `/`.
+pub(super) fn build(package: &str, place: &Path) -> anyhow::Result<()> {
     let state = tempfile::tempdir()?;
     let state = state.path();
     for directory in ["lists/partial", "archives/partial"] {
@@ -26,7 +26,7 @@ pub(super) fn build(place: &Path) -> anyhow::Result<()> {
     let list = format!("deb [signed-by={KEYRING}] http://deb.debian.org/debian {SUITE} main\n");
     fs::write(state.join("sources.list"), list)?;
     must(apt(state).arg("update"))?;
-    must(apt(state).args(["download", PACKAGE]))?;
+    must(apt(state).args(["download", package]))?;
     let is_package = |path: &std::path::PathBuf| path.extension().is_some_and(|end| end == "deb");
     let files = fs::read_dir(state)?.map(|entry| entry.map(|entry| entry.path()));
     let files: Vec<_> = files.collect::<Result<_, _>>()?;
