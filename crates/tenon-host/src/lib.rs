@@ -9,6 +9,7 @@
 //! net        links: who manages them, waiting for them
 //! simulator  a metadata service for desks and tests
 //! sources    reads what --config-source names
+//! pki        makes and reads the keys and certificates of a control plane
 //! random     bytes from the operating system
 //! root       the directory a run works on
 //! cluster    the Kubernetes API
@@ -26,6 +27,7 @@ pub mod command;
 pub mod gather;
 pub mod job;
 pub mod net;
+pub mod pki;
 pub mod random;
 pub mod rehearsal;
 pub mod root;

@@ -3,7 +3,7 @@
 use tenon_core::plan::diff::{DirectoryChange, FileChange, Observed, Paths, parents};
 use tenon_core::problem::Problem;
 
-use super::directories::Directories;
+use super::directories::{Directories, split};
 use super::files::{self, Batch, own};
 use super::{Lock, observe, preflight};
 use crate::root::Root;
@@ -12,7 +12,19 @@ use crate::stop;
 /// Makes the file hold exactly this, and says whether it had to be written.
 pub fn store(
     root: &Root,
+    lock: &Lock,
+    path: &str,
+    mode: u32,
+    body: &[u8],
+) -> Result<bool, Problem> {
+    store_below(root, lock, 0o755, path, mode, body)
+}
+
+/// The same, where a directory of the file that is missing gets the mode given for it.
+pub fn store_below(
+    root: &Root,
     _lock: &Lock,
+    directory_mode: u32,
     path: &str,
     mode: u32,
     body: &[u8],
@@ -29,7 +41,11 @@ pub fn store(
     let missing = |dir: &&str| tree.get(*dir) == Some(&Observed::Absent);
     let mut missing: Vec<_> = parents(path).filter(missing).collect();
     missing.reverse();
-    let new = |path: &str| DirectoryChange { path: path.to_owned(), mode: 0o755, exists: false };
+    let (own_directory, _) = split(path);
+    let new = |path: &str| {
+        let mode = if path == own_directory { directory_mode } else { 0o755 };
+        DirectoryChange { path: path.to_owned(), mode, exists: false }
+    };
     let file = FileChange {
         path: path.to_owned(),
         body: body.to_vec(),
