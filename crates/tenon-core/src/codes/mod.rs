@@ -13,6 +13,7 @@ pub mod host;
 pub mod inspect;
 pub mod max_pods;
 pub mod plan;
+pub mod stages;
 pub mod usage;
 pub mod userdata;
 
@@ -70,6 +71,7 @@ pub fn all() -> Vec<&'static Page> {
         inspect::ALL,
         max_pods::ALL,
         plan::ALL,
+        stages::ALL,
         usage::ALL,
         userdata::ALL,
     ];
