@@ -6,12 +6,14 @@
 
 use std::fmt;
 
+pub mod cluster;
 pub mod config;
 pub mod decode;
 pub mod facts;
 pub mod host;
 pub mod inspect;
 pub mod max_pods;
+pub mod pki;
 pub mod plan;
 pub mod stages;
 pub mod usage;
@@ -64,12 +66,14 @@ pub(crate) use pages;
 /// Every page of the catalogue, in order of its code.
 pub fn all() -> Vec<&'static Page> {
     let rooms = [
+        cluster::ALL,
         config::ALL,
         decode::ALL,
         facts::ALL,
         host::ALL,
         inspect::ALL,
         max_pods::ALL,
+        pki::ALL,
         plan::ALL,
         stages::ALL,
         usage::ALL,
