@@ -1,6 +1,7 @@
 //! The pure middle of Tenon: config and facts in, plan out.
 //!
 //! ```text
+//! bootstrap_token  tokens that machines join with, and the proof that they make possible
 //! config    what the user asked for: documents, merge, validation, Config
 //! decode    bytes → parts: base64, gzip and MIME removed, within limits
 //! expression  the language of maxPodsExpression
@@ -25,6 +26,7 @@
 //! No room here touches files, clocks, the network, processes or the environment; the crate's
 //! manifest and `clippy.toml` hold that rule.
 
+pub mod bootstrap_token;
 pub mod codes;
 pub mod config;
 pub mod decode;
