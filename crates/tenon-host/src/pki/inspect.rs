@@ -114,5 +114,8 @@ fn mode(root: &Root, path: &str) -> Result<Option<Problem>, Problem> {
     })?;
     let mode = metadata.mode() & 0o7777;
     Ok((mode & 0o077 != 0)
-        .then(|| finding(&pages::WIDE_MODE, path, format!("{path} has mode {mode:04o}"))))
+        .then(|| {
+            let fix = pages::WIDE_MODE.fix.replace("FILE", path);
+            finding(&pages::WIDE_MODE, path, format!("{path} has mode {mode:04o}")).fix(fix)
+        }))
 }

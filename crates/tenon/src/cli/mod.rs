@@ -2,8 +2,11 @@
 
 mod bootstrap;
 mod cloudformation;
+mod cluster_args;
 mod completions;
 mod config;
+mod csr;
+mod eks_token;
 mod explain;
 mod facts;
 mod imds;
@@ -13,6 +16,8 @@ mod max_pods;
 mod names;
 mod net;
 mod node_args;
+mod pki;
+mod pki_identity;
 mod plan;
 mod reference;
 mod rehearse;
@@ -20,6 +25,7 @@ mod schema;
 mod signal;
 mod sources;
 mod status;
+mod token;
 mod undo;
 mod userdata;
 mod userdata_choices;
@@ -123,6 +129,17 @@ enum Command {
     ///
     /// Example: tenon signal --stack my-nodes --exit-code 0
     Signal(signal::Args),
+    /// Keys, certificates and kubeconfigs of a control-plane node
+    #[command(subcommand)]
+    Pki(pki::Command),
+    /// Bootstrap tokens that machines join a cluster with
+    #[command(subcommand)]
+    Token(token::Command),
+    /// Requests for certificates
+    #[command(subcommand)]
+    Csr(csr::Command),
+    /// Print a token for an EKS cluster, as its kubeconfig asks for
+    EksToken(eks_token::Args),
     /// Print the JSON Schema of an answer
     Schema(schema::Args),
     /// Print a completion script for a shell
@@ -153,6 +170,10 @@ impl Command {
             Command::Cloudformation(args) => cloudformation::run(&args),
             Command::LaunchTemplate(args) => launch_template::run(&args, global),
             Command::Signal(args) => signal::run(&args, global),
+            Command::Pki(command) => pki::run(&command, global),
+            Command::Token(command) => token::run(&command, global),
+            Command::Csr(command) => csr::run(&command, global),
+            Command::EksToken(args) => eks_token::run(&args),
             Command::Schema(args) => schema::run(&args),
             Command::Completions(args) => completions::run(&args),
             Command::Status(args) => status::run(&args, global),
