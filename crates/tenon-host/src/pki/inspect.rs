@@ -113,9 +113,8 @@ fn mode(root: &Root, path: &str) -> Result<Option<Problem>, Problem> {
         Problem::new(&tenon_core::codes::host::FILE_READ, what).cause(error)
     })?;
     let mode = metadata.mode() & 0o7777;
-    Ok((mode & 0o077 != 0)
-        .then(|| {
-            let fix = pages::WIDE_MODE.fix.replace("FILE", path);
-            finding(&pages::WIDE_MODE, path, format!("{path} has mode {mode:04o}")).fix(fix)
-        }))
+    Ok((mode & 0o077 != 0).then(|| {
+        let fix = pages::WIDE_MODE.fix.replace("FILE", path);
+        finding(&pages::WIDE_MODE, path, format!("{path} has mode {mode:04o}")).fix(fix)
+    }))
 }

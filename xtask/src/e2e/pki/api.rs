@@ -68,8 +68,10 @@ pub fn administrators(plane: &Plane) -> anyhow::Result<usize> {
 /// Apply is repeatable; a field of another manager is a conflict that names it, unless forced.
 pub fn server_side_apply(plane: &Plane) -> anyhow::Result<usize> {
     let client = plane.client("admin.conf")?;
-    let object = |value: &str| json!({"apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": {"name": "owned", "namespace": "kube-system"}, "data": {"key": value}});
+    let object = |value: &str| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "owned", "namespace": "kube-system"}, "data": {"key": value}})
+    };
     let first = client.apply(&object("one"), "first", false).map_err(failed)?;
     let again = client.apply(&object("one"), "first", false).map_err(failed)?;
     let version = |value: &Value| value["metadata"]["resourceVersion"].clone();
@@ -80,7 +82,8 @@ pub fn server_side_apply(plane: &Plane) -> anyhow::Result<usize> {
     ensure!(refusal.causes[0].starts_with(".data.key"), "{refusal:?}");
     let forced = client.apply(&object("two"), "second", true).map_err(failed)?;
     ensure!(forced["data"]["key"] == "two", "{forced}");
-    let unknown = client.resource("example.com/v1", "Widget").err().context("a kind from nowhere")?;
+    let unknown =
+        client.resource("example.com/v1", "Widget").err().context("a kind from nowhere")?;
     ensure!(matches!(unknown, ApiError::UnknownKind { .. }), "{unknown:?}");
     let path = client.path_of(&forced).map_err(failed)?;
     ensure!(client.delete(&path).map_err(failed)?, "it was not there");
@@ -97,7 +100,7 @@ fn with_token(plane: &Plane, token: &str) -> anyhow::Result<Client> {
 /// A token made by the command lets a machine in; a deleted one does not.
 pub fn tokens(lab: &Lab, plane: &Plane) -> anyhow::Result<usize> {
     let line = |line: &str| must_tenon(lab, plane.root.path(), line);
-    let made = line("token create --ttl 1h --description rack-7")?;
+    let made = line("token create --ttl 90m --description rack-7")?;
     let token = Token::parse(&made).map_err(told)?;
     let client = with_token(plane, made.trim())?;
     let (user, groups) = wait_until("the token is known", PATIENCE, || match who(&client) {
@@ -109,7 +112,10 @@ pub fn tokens(lab: &Lab, plane: &Plane) -> anyhow::Result<usize> {
     let group = "system:bootstrappers:kubeadm:default-node-token";
     ensure!(groups.iter().any(|it| it == group), "{groups:?}");
     let listed = line("token list")?;
-    ensure!(listed.contains(&token.id) && listed.contains("rack-7") && listed.contains("59m"), "{listed}");
+    ensure!(
+        listed.contains(&token.id) && listed.contains("rack-7") && listed.contains(" 1h"),
+        "{listed}"
+    );
     ensure!(!listed.contains(token.secret.expose()), "the list shows the secret half");
     line(&format!("token delete {}", token.id))?;
     wait_until("the token is refused", PATIENCE, || match who(&client) {

@@ -120,8 +120,10 @@ impl Plane {
 
     pub fn start_etcd(mut self, lab: &Lab) -> anyhow::Result<Self> {
         let program = ETCD.ready(&lab.cache)?.join("usr/bin/etcd");
-        let (client, peer) =
-            (format!("https://127.0.0.1:{}", self.etcd), format!("https://127.0.0.1:{}", self.peer));
+        let (client, peer) = (
+            format!("https://127.0.0.1:{}", self.etcd),
+            format!("https://127.0.0.1:{}", self.peer),
+        );
         let options = [
             ("name", NODE.to_owned()),
             ("data-dir", self.place.join("etcd").display().to_string()),
