@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use serde_json::json;
+use tenon_core::codes;
 use tenon_core::codes::pki::PKI_NAME;
 use tenon_core::nearest::nearest;
 use tenon_core::pki::show;
@@ -12,6 +13,8 @@ use tenon_host::apply::Lock;
 use tenon_host::pki::{
     Action, Algorithm, Done, Due, External, Inspection, Options, Pki, Renewal, check, list, names,
 };
+use tenon_host::root::Root;
+use tenon_host::stop;
 
 use super::Global;
 use super::cluster_args::now;
@@ -138,6 +141,13 @@ pub fn run(command: &Command, global: &Global) -> Outcome {
     }
 }
 
+/// Makes this run the only one, and one that ends cleanly when it is told to.
+fn alone(root: &Root) -> Result<Lock, Problem> {
+    stop::listen()
+        .map_err(|error| Problem::new(&codes::usage::BUG, "listening for signals").cause(error))?;
+    Lock::take(root, Duration::ZERO)
+}
+
 fn init(args: &InitArgs, global: &Global) -> Outcome {
     let root = open_root(global)?;
     let machine = args.identity.machine(&root, global)?;
@@ -158,7 +168,7 @@ fn init(args: &InitArgs, global: &Global) -> Outcome {
         Some(_) => false,
         None => is_first_master(machine),
     };
-    let _lock = Lock::take(&root, Duration::ZERO)?;
+    let _lock = alone(&root)?;
     let pki = Pki::new(&root, options);
     let mut done = pki.init(&identity, &args.only, &external)?;
     if args.kubeconfigs != Some(Kubeconfigs::None) {
@@ -178,7 +188,7 @@ fn renew(args: &RenewArgs, global: &Global) -> Outcome {
     };
     let now = now();
     let options = machine.as_ref().map_or(Options::at(now), |machine| Options::of(machine, now));
-    let _lock = Lock::take(&root, Duration::ZERO)?;
+    let _lock = alone(&root)?;
     let renewal = Renewal { due, new_key: args.new_key, identity: identity.as_ref() };
     report("tenon.pki.renew/1", &Pki::new(&root, options).renew(&renewal)?, global)
 }
