@@ -88,7 +88,7 @@ impl Pki<'_> {
             Server::Local => identity.local_url(),
         };
         let Some(signer) = self.signer(disk::AUTHORITY)? else {
-            return self.from_request(entry, identity, &server, external);
+            return self.by_request(entry, identity, &server, external);
         };
         let key = keys::generate(self.options.algorithm)?;
         let pem = signer.sign(&wanted, &key, self.leaf_seconds(), self.options.now)?;
@@ -106,7 +106,7 @@ impl Pki<'_> {
 
     /// With the CA's key elsewhere: a request beside its key in the directory for them, and the
     /// kubeconfig once the signed certificate has been put there.
-    fn from_request(
+    fn by_request(
         &self,
         entry: &KubeconfigRow,
         identity: &Identity,

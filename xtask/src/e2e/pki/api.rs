@@ -160,7 +160,7 @@ pub fn discovery(lab: &Lab, plane: &Plane) -> anyhow::Result<usize> {
     let token = Token::parse(&text(&answer["token"])).map_err(told)?;
     let pin = CaHash::parse(&text(&answer["join"]["caHash"])).map_err(told)?;
     let endpoint = text(&answer["join"]["endpoint"]);
-    let found = discover(&endpoint, &token, &[pin.clone()], PATIENCE).map_err(told)?;
+    let found = discover(&endpoint, &token, std::slice::from_ref(&pin), PATIENCE).map_err(told)?;
     ensure!(found.server == url && found.authority == authority, "{found:?}");
 
     let other = Certificate::from_pem(&fs::read_to_string(plane.pki("etcd/ca.crt"))?);
