@@ -1,7 +1,8 @@
 //! Tenon's certificates, kubeconfigs, tokens and approvals before their real readers: openssl,
-//! etcd with mutual TLS, an API server and a controller manager, all on loopback.
+//! kubeadm, etcd with mutual TLS, an API server and a controller manager, all on loopback.
 
 mod api;
+mod kubeadm;
 mod plane;
 mod verify;
 
@@ -24,6 +25,8 @@ pub fn run(lab: &Lab) -> anyhow::Result<usize> {
     let plane = Plane::prepare(lab, place.path())?;
     let mut cases = verify::with_openssl(&plane)?;
     println!("  openssl: {cases} questions");
+    cases += kubeadm::takes_over(lab, &plane)?;
+    cases += kubeadm::is_taken_over(lab, &plane)?;
     let mut plane = plane.start_etcd(lab)?;
     cases += verify::mutual_tls(&plane)?;
     plane.start_api_server(lab)?;

@@ -1,5 +1,6 @@
 //! Certificates before openssl and etcd.
 
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::ensure;
@@ -9,12 +10,15 @@ use tenon_host::cluster::read_kubeconfig;
 
 use super::plane::{Plane, told};
 
-/// Asks openssl; it must end with 0.
+/// Asks openssl about the files of the plane; it must end with 0.
 pub fn openssl(plane: &Plane, line: &str) -> anyhow::Result<String> {
-    let output = Command::new("openssl")
-        .args(line.split_whitespace())
-        .current_dir(plane.kubernetes("pki"))
-        .output()?;
+    openssl_in(Path::new(&plane.kubernetes("pki")), line)
+}
+
+/// The same in another directory.
+pub fn openssl_in(directory: &Path, line: &str) -> anyhow::Result<String> {
+    let output =
+        Command::new("openssl").args(line.split_whitespace()).current_dir(directory).output()?;
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     ensure!(output.status.success(), "openssl {line}: {said}");
     Ok(said)
