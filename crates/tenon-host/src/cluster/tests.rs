@@ -184,6 +184,12 @@ fn a_wait_says_what_it_saw_last() {
     let late = wait_until::<()>("it is so", Duration::ZERO, || Ok(Look::NotYet("not so".into())));
     let problem = late.unwrap_err();
     assert_eq!((problem.exit(), problem.causes.clone()), (9, vec!["seen last: not so".to_owned()]));
+    let mut looks = 0;
+    let late = wait_until::<()>("it is so", Duration::from_millis(700), || {
+        looks += 1;
+        Ok(Look::NotYet(format!("look {looks}")))
+    });
+    assert_eq!(late.unwrap_err().causes, ["seen first: look 1", "seen last: look 2"]);
     let refused = wait_until::<()>("x", Duration::from_secs(30), || {
         Err(ApiError::Refused(Refusal { code: 403, ..Refusal::default() }))
     });
