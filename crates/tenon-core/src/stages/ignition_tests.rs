@@ -68,10 +68,10 @@ fn secrets_of_a_long_life_and_bad_options_are_refused() {
 
 #[test]
 fn proxy_and_time_reach_the_services() {
-    let text = format!("{BASE}  proxy: {{https: \"http://proxy:3128/a%20b\", noProxy: [.corp]}}\n  timeServers: [ntp.corp.example]\n");
+    let text = format!("{BASE}  proxy: {{https: \"http://proxy:3128\", noProxy: [.corp]}}\n  timeServers: [ntp.corp.example]\n");
     let machine = load(&text, "x").unwrap();
     let line = proxy_environment(&machine).unwrap();
-    assert_eq!(line, "[Manager]\nDefaultEnvironment=\"HTTPS_PROXY=http://proxy:3128/a%%20b\" \"NO_PROXY=.corp\"\n");
+    assert_eq!(line, "[Manager]\nDefaultEnvironment=\"HTTPS_PROXY=http://proxy:3128\" \"NO_PROXY=.corp\"\n");
     let files = files(&request(&machine, &text));
     assert!(files.iter().any(|file| file.body == b"[Time]\nNTP=ntp.corp.example\n"));
 }

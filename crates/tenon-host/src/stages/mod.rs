@@ -7,10 +7,15 @@
 //! fail     failpoints of test builds
 //! ```
 
+pub mod assets;
+pub mod build;
 pub mod disk;
+mod download;
 mod engine;
 mod fail;
 mod notify;
+mod s3;
+pub mod unpack;
 
 pub use engine::{
     Check, Failure, Opened, Order, PERMANENT, Run, Step, is_permanent, read_machine, read_state,
