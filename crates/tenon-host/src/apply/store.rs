@@ -1,5 +1,6 @@
 //! One file outside the plan, such as the config cache: the same protocol, not recorded.
 
+use tenon_core::pki::BOOTSTRAP_DIRECTORY;
 use tenon_core::plan::diff::{DirectoryChange, FileChange, Observed, Paths, parents};
 use tenon_core::problem::Problem;
 use tenon_core::stages::paths::HOME;
@@ -9,6 +10,9 @@ use super::files::{self, Batch, own};
 use super::{Lock, observe, preflight};
 use crate::root::Root;
 use crate::stop;
+
+/// Directories that only root may enter.
+const PRIVATE: [&str; 2] = [HOME, BOOTSTRAP_DIRECTORY];
 
 /// Makes the file hold exactly this, and says whether it had to be written.
 pub fn store(
@@ -21,8 +25,7 @@ pub fn store(
     put(root, path, mode, body)
 }
 
-/// The same for a caller that holds a lock of its own. Missing directories are made, those of
-/// Tenon's own state for root alone.
+/// The same for a caller that holds a lock of its own. Missing directories are made.
 pub fn put(root: &Root, path: &str, mode: u32, body: &[u8]) -> Result<bool, Problem> {
     let mut directories = Directories::new(root);
     let mut paths = Paths::default();
@@ -38,7 +41,7 @@ pub fn put(root: &Root, path: &str, mode: u32, body: &[u8]) -> Result<bool, Prob
     missing.reverse();
     let new = |path: &str| DirectoryChange {
         path: path.to_owned(),
-        mode: if path.starts_with(HOME) { 0o700 } else { 0o755 },
+        mode: if PRIVATE.iter().any(|it| path.starts_with(it)) { 0o700 } else { 0o755 },
         exists: false,
     };
     let file = FileChange {
