@@ -18,8 +18,14 @@ const SCHEMA: u64 = 1;
 const PARTS: [&str; 4] = ["pki", "control-plane", "manifests", "addons"];
 /// What `pki/` may hold: CA pairs and the keys of service accounts, no leaf.
 const PKI: [&str; 8] = [
-    "ca.crt", "ca.key", "front-proxy-ca.crt", "front-proxy-ca.key", "etcd/ca.crt", "etcd/ca.key",
-    "sa.key", "sa.pub",
+    "ca.crt",
+    "ca.key",
+    "front-proxy-ca.crt",
+    "front-proxy-ca.key",
+    "etcd/ca.crt",
+    "etcd/ca.key",
+    "sa.key",
+    "sa.pub",
 ];
 
 /// One file of a bundle.
@@ -41,8 +47,8 @@ impl Index {
     /// Reads an index and holds it against every rule.
     pub fn decode(bytes: &[u8]) -> Result<Index, Problem> {
         let wrong = |what: &str| Problem::new(&pages::BAD_BUNDLE, what);
-        let value: Value = serde_json::from_slice(bytes)
-            .map_err(|_| wrong("bundle.json is not JSON"))?;
+        let value: Value =
+            serde_json::from_slice(bytes).map_err(|_| wrong("bundle.json is not JSON"))?;
         if value["schema"].as_u64() != Some(SCHEMA) {
             return Err(wrong("bundle.json has an unknown schema"));
         }
@@ -63,7 +69,9 @@ impl Index {
                 path.clone(),
                 Entry {
                     size,
-                    mode: mode.filter(|mode| mode & !0o777 == 0).ok_or_else(|| wrong("a file has no plain mode"))?,
+                    mode: mode
+                        .filter(|mode| mode & !0o777 == 0)
+                        .ok_or_else(|| wrong("a file has no plain mode"))?,
                     sha256: digest.ok_or_else(|| wrong("a file has no sha256"))?.to_owned(),
                 },
             );
@@ -76,7 +84,8 @@ impl Index {
 
     /// The text of an index; the same files give the same bytes.
     pub fn encode(&self) -> Vec<u8> {
-        let row = |entry: &Entry| json!({"size": entry.size, "mode": entry.mode, "sha256": entry.sha256});
+        let row =
+            |entry: &Entry| json!({"size": entry.size, "mode": entry.mode, "sha256": entry.sha256});
         let files: serde_json::Map<String, Value> =
             self.files.iter().map(|(path, entry)| (path.clone(), row(entry))).collect();
         let value = json!({"schema": SCHEMA, "cluster": self.cluster, "files": files});
@@ -99,7 +108,8 @@ pub fn check_path(path: &str) -> Result<(), Problem> {
     let wrong = |what: &str| Err(Problem::new(&pages::BAD_BUNDLE, what));
     let shown = |path: &str| path.chars().filter(|c| !c.is_control()).take(100).collect::<String>();
     let parts: Vec<&str> = path.split('/').collect();
-    let plain = |part: &&str| !part.is_empty() && *part != "." && *part != ".." && part.len() <= 255;
+    let plain =
+        |part: &&str| !part.is_empty() && *part != "." && *part != ".." && part.len() <= 255;
     if path.starts_with('/') || !parts.iter().all(plain) || path.chars().any(char::is_control) {
         return wrong(&format!("a file's path leads out of the bundle: {}", shown(path)));
     }
@@ -119,7 +129,8 @@ mod tests {
     #[test]
     fn an_index_reads_back_and_has_one_digest() {
         let entry = Entry { size: 3, mode: 0o644, sha256: sha256(b"abc") };
-        let index = Index { cluster: "prod".into(), files: [("addons/a.yaml".into(), entry)].into() };
+        let index =
+            Index { cluster: "prod".into(), files: [("addons/a.yaml".into(), entry)].into() };
         let bytes = index.encode();
         assert_eq!(Index::decode(&bytes).unwrap(), index);
         assert!(index.has("addons") && !index.has("pki"));
@@ -128,10 +139,27 @@ mod tests {
 
     #[test]
     fn hostile_names_and_odd_parts_are_refused() {
-        for path in ["/etc/passwd", "addons/../../x", "addons//x", "..", "addons/./x", "other/x", "x", "pki/apiserver.key", "pki/admin.conf", "addons/\u{1b}x", "addons/"] {
+        for path in [
+            "/etc/passwd",
+            "addons/../../x",
+            "addons//x",
+            "..",
+            "addons/./x",
+            "other/x",
+            "x",
+            "pki/apiserver.key",
+            "pki/admin.conf",
+            "addons/\u{1b}x",
+            "addons/",
+        ] {
             assert!(check_path(path).is_err(), "{path}");
         }
-        for path in ["addons/10-cni.yaml", "pki/etcd/ca.key", "manifests/deep/er/x.yaml", "control-plane/kube-apiserver.json"] {
+        for path in [
+            "addons/10-cni.yaml",
+            "pki/etcd/ca.key",
+            "manifests/deep/er/x.yaml",
+            "control-plane/kube-apiserver.json",
+        ] {
             assert!(check_path(path).is_ok(), "{path}");
         }
     }
@@ -140,7 +168,13 @@ mod tests {
     fn an_index_that_breaks_a_rule_is_refused() {
         let good = r#"{"schema":1,"cluster":"c","files":{"addons/a":{"size":1,"mode":420,"sha256":"0000000000000000000000000000000000000000000000000000000000000000"}}}"#;
         assert!(Index::decode(good.as_bytes()).is_ok());
-        for (from, to) in [("\"schema\":1", "\"schema\":2"), ("420", "2541"), ("\"size\":1", "\"size\":99999999999"), ("0000\"", "\""), ("addons/a", "../a")] {
+        for (from, to) in [
+            ("\"schema\":1", "\"schema\":2"),
+            ("420", "2541"),
+            ("\"size\":1", "\"size\":99999999999"),
+            ("0000\"", "\""),
+            ("addons/a", "../a"),
+        ] {
             let text = good.replacen(from, to, 1);
             assert_eq!(Index::decode(text.as_bytes()).unwrap_err().exit(), 3, "{to}");
         }

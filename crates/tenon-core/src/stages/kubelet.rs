@@ -179,7 +179,15 @@ spec:
     fn the_users_fields_lie_over_ours() {
         let machine = load(MACHINE, "x").unwrap();
         let text = config(&machine, &Host { resolved: true, ..Host::default() });
-        for line in ["maxPods: 50", "10.96.0.10", "fd00:10::a", "failCgroupV1: false", "resolvConf: /run/systemd/resolve/resolv.conf", "serverTLSBootstrap: true", "key: node-role.kubernetes.io/control-plane"] {
+        for line in [
+            "maxPods: 50",
+            "10.96.0.10",
+            "fd00:10::a",
+            "failCgroupV1: false",
+            "resolvConf: /run/systemd/resolve/resolv.conf",
+            "serverTLSBootstrap: true",
+            "key: node-role.kubernetes.io/control-plane",
+        ] {
             assert!(text.contains(line), "{line} in\n{text}");
         }
         assert!(text.contains("anonymous:\n    enabled: true"), "{text}");
@@ -189,7 +197,8 @@ spec:
     #[test]
     fn the_environment_is_sorted_quoted_and_known_again() {
         let machine = load(MACHINE, "x").unwrap();
-        let host = Host { node_ip: "10.0.0.4".parse().ok(), boot_id: "b".into(), ..Host::default() };
+        let host =
+            Host { node_ip: "10.0.0.4".parse().ok(), boot_id: "b".into(), ..Host::default() };
         let text = environment(&machine, &host, "v1.34.2").unwrap();
         let body: Vec<_> = text.lines().skip(1).collect();
         assert_eq!(
@@ -203,7 +212,9 @@ spec:
             ]
         );
         assert!(is_ours(&text) && !is_ours(&text.replace("web", "db")) && !is_ours("X=1\n"));
-        assert!(environment(&machine, &host, "v1.29.4").unwrap().contains("DROPIN_DIR_ALPHA=\"on\""));
+        assert!(
+            environment(&machine, &host, "v1.29.4").unwrap().contains("DROPIN_DIR_ALPHA=\"on\"")
+        );
     }
 
     #[test]

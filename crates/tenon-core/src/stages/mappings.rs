@@ -124,7 +124,10 @@ fn image(row: &Value) -> Result<Image, &'static str> {
         () if image.os_id.is_empty() => Err("has no os.id"),
         () if !hex => Err("has no sha256 of 64 digits"),
         () if image.size == 0 => Err("has no size"),
-        () if !image.url.starts_with("https://") && !image.url.starts_with("file:/") && !loopback => {
+        () if !image.url.starts_with("https://")
+            && !image.url.starts_with("file:/")
+            && !loopback =>
+        {
             Err("has no https or file address")
         }
         () => Ok(image),
@@ -132,7 +135,12 @@ fn image(row: &Value) -> Result<Image, &'static str> {
 }
 
 /// The first wanted version that an image brings for this OS; the highest patch of it.
-pub fn select<'a>(prefixes: &[String], images: &'a [Image], name: &str, os: &Os) -> Option<&'a Image> {
+pub fn select<'a>(
+    prefixes: &[String],
+    images: &'a [Image],
+    name: &str,
+    os: &Os,
+) -> Option<&'a Image> {
     prefixes.iter().find_map(|prefix| {
         let fitting = images.iter().filter(|image| {
             image.name == name && has_prefix(&image.version, prefix) && fits(image, os)
@@ -172,7 +180,8 @@ fn numbers(version: &str) -> Vec<u64> {
 }
 
 fn is_version(text: &str) -> bool {
-    !text.is_empty() && text.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
+    !text.is_empty()
+        && text.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
 }
 
 fn document(text: &str, source: &str, kind: &str) -> Result<Map<String, Value>, Problem> {
@@ -221,9 +230,14 @@ images:
     #[test]
     fn the_first_wanted_version_with_the_highest_patch_for_this_os_is_chosen() {
         let images = catalogue(CATALOGUE, "x").unwrap();
-        let os = |version: &str| Os { id: "flatcar".into(), version: version.into(), architecture: "x86-64".into() };
+        let os = |version: &str| Os {
+            id: "flatcar".into(),
+            version: version.into(),
+            architecture: "x86-64".into(),
+        };
         let prefixes = ["2.1".to_owned(), "2.0".to_owned()];
-        let url = |os: &Os| select(&prefixes, &images, "containerd", os).map(|image| image.url.as_str());
+        let url =
+            |os: &Os| select(&prefixes, &images, "containerd", os).map(|image| image.url.as_str());
         assert_eq!(url(&os("4593.2.0")), Some("https://x/2"), "2.1.10 is above 2.1.3");
         assert_eq!(url(&os("3000.0.0")), Some("https://x/3"), "nothing of 2.1 for the old one");
         let other = Os { architecture: "riscv64".into(), ..os("4593.2.0") };
@@ -233,10 +247,26 @@ images:
 
     #[test]
     fn documents_of_a_wrong_shape_are_refused() {
-        for text in ["", "[]", "kind: Other", "kind: RuntimeMappings", "kind: RuntimeMappings\nkubernetes: {\"1.34\": {containerd: [latest]}}", "kind: RuntimeMappings\nkubernetes: {\"1.34\": {containerd: []}}"] {
-            assert_eq!(wanted(text, "x", "v1.34.0").unwrap_err().page.slug, "bad-mappings", "{text}");
+        for text in [
+            "",
+            "[]",
+            "kind: Other",
+            "kind: RuntimeMappings",
+            "kind: RuntimeMappings\nkubernetes: {\"1.34\": {containerd: [latest]}}",
+            "kind: RuntimeMappings\nkubernetes: {\"1.34\": {containerd: []}}",
+        ] {
+            assert_eq!(
+                wanted(text, "x", "v1.34.0").unwrap_err().page.slug,
+                "bad-mappings",
+                "{text}"
+            );
         }
-        for (good, worse) in [("0000000000000000\"}", "\"}"), ("https://x/1", "ftp://x"), ("size: 1", "size: 0"), ("version: 2.1.3", "version: new")] {
+        for (good, worse) in [
+            ("0000000000000000\"}", "\"}"),
+            ("https://x/1", "ftp://x"),
+            ("size: 1", "size: 0"),
+            ("version: 2.1.3", "version: new"),
+        ] {
             let text = CATALOGUE.replacen(good, worse, 1);
             assert_eq!(catalogue(&text, "x").unwrap_err().page.slug, "bad-mappings", "{worse}");
         }

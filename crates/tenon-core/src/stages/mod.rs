@@ -19,6 +19,7 @@ pub mod ignition;
 pub mod kubelet;
 pub mod machine;
 pub mod mappings;
+pub mod os_update;
 pub mod paths;
 pub mod state;
 pub mod units;

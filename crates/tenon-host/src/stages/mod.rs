@@ -9,11 +9,16 @@
 
 pub mod assets;
 pub mod build;
+pub mod bus;
 pub mod disk;
 mod download;
 mod engine;
 mod fail;
+mod kubelet_files;
 mod notify;
+pub mod prepare;
+mod reboot;
+pub mod runtime;
 mod s3;
 pub mod unpack;
 

@@ -40,9 +40,8 @@ impl Object {
         environment: &Environment,
     ) -> Result<Object, Problem> {
         let address = assets.source.strip_prefix("s3://").and_then(|rest| rest.split_once('/'));
-        let (bucket, key) = address.ok_or_else(|| {
-            Problem::new(&pages::BAD_SOURCE, "the source is not s3://BUCKET/KEY")
-        })?;
+        let (bucket, key) = address
+            .ok_or_else(|| Problem::new(&pages::BAD_SOURCE, "the source is not s3://BUCKET/KEY"))?;
         let region = assets.region.clone();
         let region = region.or_else(|| {
             environment.first(&["AWS_REGION", "AWS_DEFAULT_REGION"]).map(str::to_owned)
@@ -91,9 +90,13 @@ impl Object {
             .uri(&self.url)
             .body(())
             .map_err(|error| bug(&error))?;
-        let signable =
-            SignableRequest::new(method, &self.url, std::iter::empty(), SignableBody::Bytes(NOTHING))
-                .map_err(|error| bug(&error))?;
+        let signable = SignableRequest::new(
+            method,
+            &self.url,
+            std::iter::empty(),
+            SignableBody::Bytes(NOTHING),
+        )
+        .map_err(|error| bug(&error))?;
         let (instructions, _) =
             sign(signable, &parameters).map_err(|error| bug(&error))?.into_parts();
         instructions.apply_to_request_http1x(&mut request);
@@ -101,10 +104,7 @@ impl Object {
     }
 }
 
-fn ask<'a>(
-    imds: &'a mut Option<Imds>,
-    environment: &Environment,
-) -> Result<&'a mut Imds, Problem> {
+fn ask<'a>(imds: &'a mut Option<Imds>, environment: &Environment) -> Result<&'a mut Imds, Problem> {
     match imds {
         Some(imds) => Ok(imds),
         None => Ok(imds.insert(Imds::new(Options::new(environment)?))),
@@ -213,7 +213,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::open(dir.path()).unwrap();
         assert!(from_file(&root, "/none").unwrap_err().what.contains("/none"));
-        std::fs::write(dir.path().join("c"), "[default]\naws_access_key_id = A\naws_secret_access_key=B\n").unwrap();
+        std::fs::write(
+            dir.path().join("c"),
+            "[default]\naws_access_key_id = A\naws_secret_access_key=B\n",
+        )
+        .unwrap();
         assert_eq!(from_file(&root, "/c").unwrap().credentials.access_key_id(), "A");
     }
 }

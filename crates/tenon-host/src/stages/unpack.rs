@@ -41,9 +41,10 @@ fn bad(what: impl Into<String>) -> Problem {
 
 fn open(root: &Root, path: &str) -> Result<File, Problem> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = root.open_at(path, flags, Mode::empty()).map(File::from).map_err(|error| {
-        bad(format!("a listed file cannot be read: {path}")).cause(error)
-    })?;
+    let file = root
+        .open_at(path, flags, Mode::empty())
+        .map(File::from)
+        .map_err(|error| bad(format!("a listed file cannot be read: {path}")).cause(error))?;
     match file.metadata().is_ok_and(|data| data.is_file()) {
         true => Ok(file),
         false => Err(bad(format!("not a plain file: {path}"))),
@@ -109,7 +110,8 @@ impl Source {
         }
         let mut file = disk::create(root, &format!("{target}/{INDEX}"), 0o600)?;
         file.write_all(index).and_then(|()| file.sync_all()).map_err(|error| {
-            Problem::new(&tenon_core::codes::host::FILE_WRITE, format!("writing {INDEX}")).cause(error)
+            Problem::new(&tenon_core::codes::host::FILE_WRITE, format!("writing {INDEX}"))
+                .cause(error)
         })?;
         Ok(list)
     }
@@ -165,7 +167,12 @@ fn decompressed(file: File) -> io::Result<Box<dyn Read>> {
 }
 
 /// Writes one file and holds it against its entry.
-fn write(root: &Root, path: &str, entry: &bundle::Entry, reader: &mut dyn Read) -> Result<(), Problem> {
+fn write(
+    root: &Root,
+    path: &str,
+    entry: &bundle::Entry,
+    reader: &mut dyn Read,
+) -> Result<(), Problem> {
     let mut file = disk::create(root, path, entry.mode)?;
     let mut hash = Sha256::new();
     let mut count = 0_u64;
@@ -182,7 +189,8 @@ fn write(root: &Root, path: &str, entry: &bundle::Entry, reader: &mut dyn Read) 
         }
         hash.update(&buffer[..read]);
         file.write_all(&buffer[..read]).map_err(|error| {
-            Problem::new(&tenon_core::codes::host::FILE_WRITE, format!("writing {path}")).cause(error)
+            Problem::new(&tenon_core::codes::host::FILE_WRITE, format!("writing {path}"))
+                .cause(error)
         })?;
     }
     let digest: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();

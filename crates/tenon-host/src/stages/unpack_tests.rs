@@ -14,7 +14,11 @@ use super::*;
 const FILES: [(&str, &str); 2] = [("addons/10-cni.yaml", "cni"), ("pki/ca.crt", "ca")];
 
 fn index() -> Vec<u8> {
-    let entry = |text: &str| Entry { size: text.len() as u64, mode: 0o600, sha256: sha256(text.as_bytes()) };
+    let entry = |text: &str| Entry {
+        size: text.len() as u64,
+        mode: 0o600,
+        sha256: sha256(text.as_bytes()),
+    };
     let files = FILES.iter().map(|(path, text)| ((*path).to_owned(), entry(text))).collect();
     Index { cluster: "prod".into(), files }.encode()
 }
@@ -32,9 +36,13 @@ fn tar(more: impl FnOnce(&mut Builder<Vec<u8>>)) -> Vec<u8> {
     let mut builder = Builder::new(Vec::new());
     let index = index();
     for (path, text) in FILES {
-        builder.append_data(&mut header(text.len() as u64, EntryType::Regular), path, text.as_bytes()).unwrap();
+        builder
+            .append_data(&mut header(text.len() as u64, EntryType::Regular), path, text.as_bytes())
+            .unwrap();
     }
-    builder.append_data(&mut header(index.len() as u64, EntryType::Regular), INDEX, &index[..]).unwrap();
+    builder
+        .append_data(&mut header(index.len() as u64, EntryType::Regular), INDEX, &index[..])
+        .unwrap();
     more(&mut builder);
     builder.into_inner().unwrap()
 }
@@ -88,7 +96,10 @@ fn plain_gzip_and_directory_give_the_same_tree() {
 #[test]
 fn a_zstd_bundle_is_read() {
     let place = Place::new();
-    let packed = ruzstd::encoding::compress_to_vec(&tar(|_| {})[..], ruzstd::encoding::CompressionLevel::Fastest);
+    let packed = ruzstd::encoding::compress_to_vec(
+        &tar(|_| {})[..],
+        ruzstd::encoding::CompressionLevel::Fastest,
+    );
     place.unpack(&packed).unwrap();
     assert_eq!(fs::read(place.dir.path().join("out/pki/ca.crt")).unwrap(), b"ca");
 }
@@ -126,7 +137,9 @@ fn damaged_missing_and_changed_files_are_refused() {
     assert!(place.unpack(&changed).is_err());
     let mut builder = Builder::new(Vec::new());
     let index = index();
-    builder.append_data(&mut header(index.len() as u64, EntryType::Regular), INDEX, &index[..]).unwrap();
+    builder
+        .append_data(&mut header(index.len() as u64, EntryType::Regular), INDEX, &index[..])
+        .unwrap();
     let problem = place.unpack(&builder.into_inner().unwrap()).unwrap_err();
     assert!(problem.what.contains("not in the bundle"), "{}", problem.what);
     assert!(place.unpack(b"").unwrap_err().what.contains("bundle.json"));

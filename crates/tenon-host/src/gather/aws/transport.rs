@@ -197,10 +197,8 @@ pub(crate) fn trusting_agent(
     roots: RootCerts,
 ) -> ureq::Agent {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = TlsConfig::builder()
-        .unversioned_rustls_crypto_provider(provider)
-        .root_certs(roots)
-        .build();
+    let tls =
+        TlsConfig::builder().unversioned_rustls_crypto_provider(provider).root_certs(roots).build();
     ureq::Agent::config_builder()
         .tls_config(tls)
         .proxy(proxy(environment, url))
