@@ -22,6 +22,7 @@ pub mod mappings;
 pub mod os_update;
 pub mod paths;
 pub mod state;
+pub mod status;
 pub mod units;
 
 pub use machine::{Machine, Role, load, load_as};

@@ -1,10 +1,13 @@
 //! The staged first boot on a machine: the engine, and the stages that need no control plane.
 //!
 //! ```text
-//! engine   one run of a stage: lock, state, steps, attempts, markers
-//! disk     directories, moves and removals that a crash cannot tear
-//! notify   the line that `systemctl status` shows
-//! fail     failpoints of test builds
+//! engine      one run of a stage: lock, state, steps, attempts, markers
+//! assets      the bundle: download, s3, unpack; build makes one at a desk
+//! prepare     cluster version to gate; bus, runtime, reboot, kubelet_files are its parts
+//! report      status and reset
+//! disk        directories, moves and removals that a crash cannot tear
+//! notify      the line that `systemctl status` shows
+//! fail        failpoints of test builds
 //! ```
 
 pub mod assets;
@@ -18,6 +21,7 @@ mod kubelet_files;
 mod notify;
 pub mod prepare;
 mod reboot;
+pub mod report;
 pub mod runtime;
 mod s3;
 pub mod unpack;

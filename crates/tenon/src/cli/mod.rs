@@ -6,6 +6,7 @@ mod completions;
 mod config;
 mod explain;
 mod facts;
+mod ignition;
 mod imds;
 mod init;
 mod launch_template;
@@ -19,6 +20,10 @@ mod rehearse;
 mod schema;
 mod signal;
 mod sources;
+mod stage;
+mod stage_assets;
+mod stage_prepare;
+mod stage_status;
 mod status;
 mod undo;
 mod userdata;
@@ -123,6 +128,15 @@ enum Command {
     ///
     /// Example: tenon signal --stack my-nodes --exit-code 0
     Signal(signal::Args),
+    /// Write the Ignition config of a machine's first boot
+    #[command(subcommand)]
+    Ignition(ignition::IgnitionCommand),
+    /// Write the systemd units of a staged first boot
+    #[command(subcommand)]
+    Units(ignition::UnitsCommand),
+    /// Run, watch and reopen the stages of a first boot
+    #[command(subcommand)]
+    Stage(stage::Command),
     /// Print the JSON Schema of an answer
     Schema(schema::Args),
     /// Print a completion script for a shell
@@ -153,6 +167,9 @@ impl Command {
             Command::Cloudformation(args) => cloudformation::run(&args),
             Command::LaunchTemplate(args) => launch_template::run(&args, global),
             Command::Signal(args) => signal::run(&args, global),
+            Command::Ignition(command) => ignition::ignition(&command),
+            Command::Units(command) => ignition::units(&command, global),
+            Command::Stage(command) => stage::run(&command, global),
             Command::Schema(args) => schema::run(&args),
             Command::Completions(args) => completions::run(&args),
             Command::Status(args) => status::run(&args, global),
