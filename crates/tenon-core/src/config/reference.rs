@@ -125,7 +125,6 @@ fn default(field: &Field) -> &'static str {
     if field.required { "none: required" } else { field.default }
 }
 
-
 /// The config reference as a Markdown page.
 pub fn page() -> String {
     let mut text = String::from(

@@ -98,7 +98,11 @@ fn row(state: &State, sight: &Sight, stage: &'static str) -> Row {
     let text = |key: &str| state.field(stage, key).and_then(Value::as_str).unwrap_or_default();
     let error = state.field(stage, "lastError").filter(|error| !error.is_null());
     let told = |key: &str| {
-        error.and_then(|error| error.get(key)).and_then(Value::as_str).unwrap_or_default().to_owned()
+        error
+            .and_then(|error| error.get(key))
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
     };
     let at = [text("finishedAt"), &told("at"), text("startedAt")]
         .into_iter()
@@ -123,7 +127,10 @@ fn row(state: &State, sight: &Sight, stage: &'static str) -> Row {
         (_, None) => format!("step {}", text("step")),
     };
     if sight.drifted.iter().any(|drifted| drifted == stage) {
-        more.push(("drift", format!("the inputs have changed; `tenon stage reset {stage}` runs it again")));
+        more.push((
+            "drift",
+            format!("the inputs have changed; `tenon stage reset {stage}` runs it again"),
+        ));
     }
     Row { name: stage, status: status.word(), at, detail, more }
 }
@@ -184,7 +191,12 @@ mod tests {
 
     #[test]
     fn a_blocked_stage_names_cause_and_next_step() {
-        let sight = Sight { node: "cp-1".into(), gate: true, kubelet: Some(("active".into(), 0, "18:06:03".into())), ..Sight::default() };
+        let sight = Sight {
+            node: "cp-1".into(),
+            gate: true,
+            kubelet: Some(("active".into(), 0, "18:06:03".into())),
+            ..Sight::default()
+        };
         let text = text(&state(), &sight, Role::FirstMaster, true);
         let expected = "node cp-1  role first-master  boot 2 of this bootstrap
 assets     pending

@@ -277,8 +277,12 @@ fn retire(work: &mut Assets, run: &mut Run<'_>) -> Result<(), Problem> {
     let url = request.uri().to_string();
     let roots = download::roots(&run.machine.ca_certificates);
     let agent = trusting_agent(&work.environment, &url, Duration::from_secs(60), roots);
-    let status = agent.run(request).map(|response| response.status().as_u16());
-    match status {
+    // An object is replaced by nothing, and says so: a body of unknown length is refused.
+    let answer = match method {
+        "PUT" => agent.run(request.map(|()| Vec::<u8>::new())),
+        _ => agent.run(request),
+    };
+    match answer.map(|response| response.status().as_u16()) {
         Ok(200..=299) => run.set_output("retired", method),
         Ok(status @ (400..=407 | 409..=428)) => {
             let what = format!("the store refused to retire the object with status {status}");
@@ -305,3 +309,7 @@ pub fn import(root: &Root, from: &Root, source: &Source) -> Result<String, Probl
     apply::put(root, paths::READY, 0o600, b"")?;
     Ok(bundle::digest(&index))
 }
+
+#[cfg(test)]
+#[path = "assets_tests.rs"]
+mod tests;

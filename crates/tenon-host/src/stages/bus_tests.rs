@@ -94,7 +94,9 @@ fn serve(
         connection.call_method(Some(bus), path, Some(bus), "RequestName", &(name, 4_u32)).await?;
         ready.send(()).unwrap();
         let mut now = body(script.first);
-        while let Some(message) = poll_fn(|context| Pin::new(&mut messages).poll_next(context)).await {
+        while let Some(message) =
+            poll_fn(|context| Pin::new(&mut messages).poll_next(context)).await
+        {
             let message = message?;
             if message.message_type() != Type::MethodCall {
                 continue;
@@ -109,7 +111,9 @@ fn serve(
                     for status in &script.then {
                         now = body(*status);
                         let (_, path, interface) = UPDATE;
-                        connection.emit_signal(None::<&str>, path, interface, "StatusUpdate", &now).await?;
+                        connection
+                            .emit_signal(None::<&str>, path, interface, "StatusUpdate", &now)
+                            .await?;
                     }
                 }
                 "Reboot" if script.reboot_refused => {
@@ -158,7 +162,8 @@ fn an_update_is_followed_from_idle_to_its_version() {
 #[test]
 fn idle_after_a_check_is_no_update() {
     let then = vec![(6, "CHECKING_FOR_UPDATE", ""), (6, "IDLE", "")];
-    let (ended, _) = play(Script { first: (5, "IDLE", ""), then, ..Script::default() }, Patience::default());
+    let (ended, _) =
+        play(Script { first: (5, "IDLE", ""), then, ..Script::default() }, Patience::default());
     assert_eq!(ended.unwrap(), None);
 }
 
@@ -173,7 +178,8 @@ fn a_pending_update_is_adopted_without_an_attempt() {
 #[test]
 fn an_error_event_and_a_stall_are_failed_attempts() {
     let then = vec![(6, "DOWNLOADING", ""), (6, "REPORTING_ERROR_EVENT", "")];
-    let (ended, _) = play(Script { first: (5, "IDLE", ""), then, ..Script::default() }, Patience::default());
+    let (ended, _) =
+        play(Script { first: (5, "IDLE", ""), then, ..Script::default() }, Patience::default());
     assert_eq!(ended.unwrap_err().page.slug, "os-update-failed");
     let then = vec![(6, "DOWNLOADING", "")];
     let (ended, _) = play(Script { first: (5, "IDLE", ""), then, ..Script::default() }, short());

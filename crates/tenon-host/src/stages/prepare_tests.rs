@@ -3,11 +3,13 @@
 use std::fs;
 use std::path::Path;
 
+use serde_json::json;
 use tenon_core::stages::state::Status;
 
 use super::super::bus::tests::{Bus, Script};
 use super::super::{Opened, Order, read_state};
 use super::*;
+use crate::cluster::fake::FakeApi;
 
 const NEW: &str = "4593.2.0";
 const UPDATING: &str = "  os: {update: {provider: update-engine}}\n";
@@ -180,28 +182,61 @@ fn cgroup_v1_is_refused_where_the_kubelet_would() {
     }
 }
 
-#[test]
-fn a_worker_waits_for_its_bundle_and_holds_no_admin_credential() {
+/// A worker that was told of an API server.
+fn worker(api: &FakeApi) -> Place {
     let place = Place::new("");
     let config = fs::read_to_string(place.dir.path().join("etc/tenon/config.yaml")).unwrap();
-    let config = config.replace("first-master", "worker");
+    let config =
+        config.replace("first-master", "worker").replace("https://api.example:6443", &api.url);
     let more = "  bootstrapToken: {token: abcdef.0123456789abcdef}\n  assets: {source: push}\n";
     place.put("etc/tenon/config.yaml", &format!("{config}{more}"));
     place.put("etc/tenon/kubelet.default.env", "KUBERNETES_VERSION=v1.34.7\n");
+    place
+}
+
+fn send_bundle(place: &Place, api: &FakeApi) {
+    place.put("var/lib/tenon/assets/pki/ca.crt", &api.authority);
+    place.put("var/lib/tenon/done/assets", "");
+}
+
+#[test]
+fn a_worker_waits_for_its_bundle_and_holds_no_admin_credential() {
+    let api = FakeApi::start(|_| (503, json!({})));
+    let place = worker(&api);
     assert_eq!(slug(place.run()), "waiting-for-inputs");
     assert_eq!(read_state(&place.root).unwrap().attempts("prepare", "inputs"), 0);
-    place.put("var/lib/tenon/assets/pki/ca.crt", "not a certificate: nobody is asked\n");
-    place.put("var/lib/tenon/done/assets", "");
+    send_bundle(&place, &api);
     assert_eq!(slug(place.run()), "done");
     let state = read_state(&place.root).unwrap();
     assert_eq!(state.output("prepare", "versionSource"), Some("default"));
     assert_eq!(state.output("prepare", "kubernetesVersion"), Some("v1.34.7"));
-    let kubeconfig = fs::read_to_string(place.dir.path().join("etc/kubernetes/bootstrap-kubelet.conf")).unwrap();
-    assert!(kubeconfig.contains("abcdef.0123456789abcdef"));
+    let path = place.dir.path().join("etc/kubernetes/bootstrap-kubelet.conf");
+    assert!(fs::read_to_string(path).unwrap().contains("abcdef.0123456789abcdef"));
     let files = place.root.list("/etc/kubernetes").unwrap();
-    assert!(!files.iter().any(|name| name.contains("admin") || name == "kubelet.conf"), "{files:?}");
+    assert!(
+        !files.iter().any(|name| name.contains("admin") || name == "kubelet.conf"),
+        "{files:?}"
+    );
     let text = fs::read_to_string(place.dir.path().join("var/lib/tenon/state.json")).unwrap();
     assert!(!text.contains("0123456789abcdef"), "no secret in the state");
+}
+
+#[test]
+fn the_running_cluster_decides_version_and_runtimes() {
+    let mappings = "kind: RuntimeMappings\nkubernetes: {\"1.35\": {containerd: [\"1.7\"]}}\n";
+    let api = FakeApi::start(move |seen| match seen.path.as_str() {
+        "/version" => (200, json!({"gitVersion": "v1.35.3+build"})),
+        _ => (200, json!({"data": {"mappings.yaml": mappings}})),
+    });
+    let place = worker(&api);
+    send_bundle(&place, &api);
+    assert_eq!(slug(place.run()), "done");
+    let state = read_state(&place.root).unwrap();
+    assert_eq!(state.output("prepare", "versionSource"), Some("api"));
+    assert_eq!(state.output("prepare", "containerdWanted"), Some("1.7"));
+    let tokens: Vec<_> =
+        api.seen.lock().unwrap().iter().map(|seen| seen.authorization.clone()).collect();
+    assert!(tokens.iter().all(|token| token == "Bearer abcdef.0123456789abcdef"), "{tokens:?}");
 }
 
 #[test]

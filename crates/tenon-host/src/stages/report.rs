@@ -4,9 +4,9 @@ use serde_json::Value;
 use tenon_core::codes::stages as pages;
 use tenon_core::problem::Problem;
 use tenon_core::stages::machine::{Machine, Role};
+use tenon_core::stages::paths;
 use tenon_core::stages::state::State;
 use tenon_core::stages::status::{self, Sight};
-use tenon_core::stages::paths;
 
 use super::engine::inputs;
 use super::{disk, read_state, update};
@@ -119,8 +119,17 @@ const WRITTEN: &[(&str, &[&str])] = &[
 ];
 
 /// Reopens a stage: marker first, so that a crash leaves it done rather than forgotten.
-pub fn reset(root: &Root, machine: &Machine, stage: &str, wipe: Wipe) -> Result<Vec<String>, Problem> {
-    if wipe.files && stage == "bootstrap" && root.exists(&machine.control_plane.etcd_data_dir) && !wipe.etcd {
+pub fn reset(
+    root: &Root,
+    machine: &Machine,
+    stage: &str,
+    wipe: Wipe,
+) -> Result<Vec<String>, Problem> {
+    if wipe.files
+        && stage == "bootstrap"
+        && root.exists(&machine.control_plane.etcd_data_dir)
+        && !wipe.etcd
+    {
         let what = "the machine holds etcd data, which --wipe alone does not remove";
         let fix = "add --delete-etcd-data if the cluster's content may be lost";
         return Err(Problem::new(&pages::BLOCKED, what).fix(fix));

@@ -96,7 +96,8 @@ fn role(text: &str) -> Result<Role, String> {
 }
 
 fn spec(text: &str) -> Result<String, String> {
-    let known = SPECS.into_iter().find(|spec| *spec == text || spec.strip_suffix(".0") == Some(text));
+    let known =
+        SPECS.into_iter().find(|spec| *spec == text || spec.strip_suffix(".0") == Some(text));
     known.map(str::to_owned).ok_or_else(|| format!("the versions are {}", SPECS.join(", ")))
 }
 
@@ -117,9 +118,9 @@ impl MachineArgs {
             .map_err(|findings| Failure::Findings { findings, lenient: false })?;
         if machine.role == Role::Master {
             let what = "a further master becomes a node; its control plane does not join by itself";
-            let problem = Problem::new(&NOT_SUPPORTED, what)
-                .at(Place::field("spec.role"))
-                .fix("the layout is kubeadm's: `kubeadm join phase control-plane-join` does the rest");
+            let problem = Problem::new(&NOT_SUPPORTED, what).at(Place::field("spec.role")).fix(
+                "the layout is kubeadm's: `kubeadm join phase control-plane-join` does the rest",
+            );
             output::tell_findings(&[Finding::warning(problem)], false);
         }
         Ok((machine, text))
@@ -129,7 +130,10 @@ impl MachineArgs {
 fn read_text(path: &Path) -> Result<String, Problem> {
     let bytes = node_args::read_file(path)?;
     String::from_utf8(bytes).map_err(|_| {
-        Problem::new(&tenon_core::codes::decode::BAD_ENCODING, format!("{} is not UTF-8", path.display()))
+        Problem::new(
+            &tenon_core::codes::decode::BAD_ENCODING,
+            format!("{} is not UTF-8", path.display()),
+        )
     })
 }
 

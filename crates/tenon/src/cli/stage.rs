@@ -48,8 +48,9 @@ impl From<stages::Failure> for Failure {
 
 /// Watches for SIGINT and SIGTERM.
 pub fn listen() -> Result<(), Problem> {
-    stop::listen()
-        .map_err(|error| Problem::new(&codes::usage::BUG, "installing signal handlers").cause(error))
+    stop::listen().map_err(|error| {
+        Problem::new(&codes::usage::BUG, "installing signal handlers").cause(error)
+    })
 }
 
 /// The machine's config as it lies under the root, and its text.

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use tenon_core::codes::usage::BAD_USAGE;
-use tenon_core::config::grammar::Grammar;
 use tenon_core::config::Kind;
+use tenon_core::config::grammar::Grammar;
 use tenon_core::problem::Problem;
 use tenon_core::stages::paths;
 use tenon_core::stages::state::Status;
@@ -66,7 +66,8 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
             run.finish(Status::Done, "no secret is left in the assets")
         });
     }
-    let checks = [("source", &args.source, Grammar::AssetSource), ("digest", &args.digest, Grammar::Sha256)];
+    let checks =
+        [("source", &args.source, Grammar::AssetSource), ("digest", &args.digest, Grammar::Sha256)];
     for (name, value, grammar) in checks {
         if let Some(text) = value {
             refuse_bad(name, text, grammar)?;

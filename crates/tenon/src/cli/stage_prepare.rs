@@ -101,7 +101,9 @@ pub fn runtime_reset(global: &Global) -> Outcome {
     let root = node_args::open_root(global)?;
     let emptied = runtime::reset(&root)?;
     match global.json() {
-        true => output::answer_json(&json!({"schema": "tenon.runtime-reset/1", "emptied": emptied})),
+        true => {
+            output::answer_json(&json!({"schema": "tenon.runtime-reset/1", "emptied": emptied}))
+        }
         false if emptied.is_empty() => output::answer("nothing to empty\n"),
         false => output::answer(&format!("emptied {}\n", emptied.join(", "))),
     }
