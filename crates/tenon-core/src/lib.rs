@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! config    what the user asked for: documents, merge, validation, Config
+//! control_plane  a cluster's own programs: static pods, objects, add-ons
 //! decode    bytes → parts: base64, gzip and MIME removed, within limits
 //! expression  the language of maxPodsExpression
 //! facts     what the machine is
@@ -24,6 +25,7 @@
 
 pub mod codes;
 pub mod config;
+pub mod control_plane;
 pub mod decode;
 pub mod expression;
 pub mod facts;

@@ -10,7 +10,7 @@ use super::{must, source};
 use crate::checkout;
 
 const PROGRAMS: &[&str] =
-    &["kubelet", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
+    &["kubelet", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubeadm"];
 
 pub(super) fn recipe(minor: &str) -> anyhow::Result<String> {
     let (module, sums) = (source(&pinned(minor, "go.mod"))?, source(&pinned(minor, "go.sum"))?);

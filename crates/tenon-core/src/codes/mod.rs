@@ -7,6 +7,7 @@
 use std::fmt;
 
 pub mod config;
+pub mod control_plane;
 pub mod decode;
 pub mod facts;
 pub mod host;
@@ -64,6 +65,7 @@ pub(crate) use pages;
 pub fn all() -> Vec<&'static Page> {
     let rooms = [
         config::ALL,
+        control_plane::ALL,
         decode::ALL,
         facts::ALL,
         host::ALL,
