@@ -6,6 +6,7 @@
 //! decode    bytes → parts: base64, gzip and MIME removed, within limits
 //! expression  the language of maxPodsExpression
 //! facts     what the machine is
+//! kubeconfig  how a client reaches an API server, read and written
 //! kube_version  every version gate, named
 //! plan      (Config, Facts) → Plan: every file, unit and disk as data
 //! max_pods  instance table and pod formulas
@@ -30,6 +31,7 @@ pub mod decode;
 pub mod expression;
 pub mod facts;
 pub mod kube_version;
+pub mod kubeconfig;
 pub mod max_pods;
 pub mod nearest;
 pub mod plan;

@@ -9,7 +9,9 @@
 //! net        links: who manages them, waiting for them
 //! simulator  a metadata service for desks and tests
 //! sources    reads what --config-source names
+//! random     bytes from the operating system
 //! root       the directory a run works on
+//! cluster    the Kubernetes API
 //! command    the one way to run a program
 //! stop       SIGINT and SIGTERM
 //! systemd    the service manager over D-Bus
@@ -19,10 +21,12 @@
 //! the wrong place.
 
 pub mod apply;
+pub mod cluster;
 pub mod command;
 pub mod gather;
 pub mod job;
 pub mod net;
+pub mod random;
 pub mod rehearsal;
 pub mod root;
 pub mod signal;

@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+pub mod cluster;
 pub mod config;
 pub mod control_plane;
 pub mod decode;
@@ -13,6 +14,7 @@ pub mod facts;
 pub mod host;
 pub mod inspect;
 pub mod max_pods;
+pub mod pki;
 pub mod plan;
 pub mod usage;
 pub mod userdata;
@@ -64,6 +66,7 @@ pub(crate) use pages;
 /// Every page of the catalogue, in order of its code.
 pub fn all() -> Vec<&'static Page> {
     let rooms = [
+        cluster::ALL,
         config::ALL,
         control_plane::ALL,
         decode::ALL,
@@ -71,6 +74,7 @@ pub fn all() -> Vec<&'static Page> {
         host::ALL,
         inspect::ALL,
         max_pods::ALL,
+        pki::ALL,
         plan::ALL,
         usage::ALL,
         userdata::ALL,

@@ -21,6 +21,7 @@ use tenon_core::config::{AwsApi, Config, MaxPodsMode, NameRule};
 use tenon_core::facts::{DescribedCluster, Instance};
 use tenon_core::problem::Problem;
 
+pub(crate) use self::ec2::encode;
 pub use self::transport::Cloud;
 
 /// Asks EKS for the cluster's values, if the config leaves some out and calls are allowed.
