@@ -13,6 +13,7 @@
 //! nearest   the name somebody probably meant
 //! problem   the one shape of bad news; codes has a page for each kind of it
 //! secret    text that does not print
+//! stages    the staged first boot: its config, units, state and what each stage decides
 //! toml_text  TOML in one canonical form
 //! status    how far a node has come
 //! tree      a document as written, with places
@@ -37,6 +38,7 @@ pub mod nearest;
 pub mod plan;
 pub mod problem;
 pub mod secret;
+pub mod stages;
 pub mod status;
 pub mod toml_text;
 pub mod tree;

@@ -5,8 +5,7 @@
 //! apply      makes a plan true: files, units, disks, hooks, record
 //! net        links: who manages them, waiting for them
 //! signal     the signal to the CloudFormation stack
-//! signal     the signal to the CloudFormation stack
-//! net        links: who manages them, waiting for them
+//! stages     the staged first boot: engine, assets, prepare, status
 //! simulator  a metadata service for desks and tests
 //! sources    reads what --config-source names
 //! random     bytes from the operating system
@@ -32,6 +31,7 @@ pub mod root;
 pub mod signal;
 pub mod simulator;
 pub mod sources;
+pub mod stages;
 pub mod status;
 pub mod stop;
 pub mod systemd;

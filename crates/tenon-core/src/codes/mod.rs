@@ -16,6 +16,7 @@ pub mod inspect;
 pub mod max_pods;
 pub mod pki;
 pub mod plan;
+pub mod stages;
 pub mod usage;
 pub mod userdata;
 
@@ -76,6 +77,7 @@ pub fn all() -> Vec<&'static Page> {
         max_pods::ALL,
         pki::ALL,
         plan::ALL,
+        stages::ALL,
         usage::ALL,
         userdata::ALL,
     ];

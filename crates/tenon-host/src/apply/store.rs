@@ -2,6 +2,7 @@
 
 use tenon_core::plan::diff::{DirectoryChange, FileChange, Observed, Paths, parents};
 use tenon_core::problem::Problem;
+use tenon_core::stages::paths::HOME;
 
 use super::directories::Directories;
 use super::files::{self, Batch, own};
@@ -17,6 +18,12 @@ pub fn store(
     mode: u32,
     body: &[u8],
 ) -> Result<bool, Problem> {
+    put(root, path, mode, body)
+}
+
+/// The same for a caller that holds a lock of its own. Missing directories are made, those of
+/// Tenon's own state for root alone.
+pub fn put(root: &Root, path: &str, mode: u32, body: &[u8]) -> Result<bool, Problem> {
     let mut directories = Directories::new(root);
     let mut paths = Paths::default();
     paths.files.insert(path.to_owned());
@@ -29,7 +36,11 @@ pub fn store(
     let missing = |dir: &&str| tree.get(*dir) == Some(&Observed::Absent);
     let mut missing: Vec<_> = parents(path).filter(missing).collect();
     missing.reverse();
-    let new = |path: &str| DirectoryChange { path: path.to_owned(), mode: 0o755, exists: false };
+    let new = |path: &str| DirectoryChange {
+        path: path.to_owned(),
+        mode: if path.starts_with(HOME) { 0o700 } else { 0o755 },
+        exists: false,
+    };
     let file = FileChange {
         path: path.to_owned(),
         body: body.to_vec(),
