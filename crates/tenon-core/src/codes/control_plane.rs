@@ -1,9 +1,6 @@
 //! Pages about starting a control plane and filling a new cluster: serials 650 to 699.
 
 super::pages! {
-    SELF_HOSTED = "TN03650" "self-hosted-control-plane",
-        why: "a control plane that runs as pods of its own cluster cannot come back by itself when every master boots cold; kubeadm gave the form up, and this version of Tenon does not offer it",
-        fix: "remove `spec.controlPlane.form` or set it to `static`: static pods, which the kubelet starts without an API server";
     UNSUPPORTED_VERSION = "TN03651" "unsupported-control-plane-version",
         why: "flags, images and probes differ by minor version; Tenon knows those of Kubernetes 1.33 to 1.36",
         fix: "set `spec.controlPlane.kubernetesVersion` (or --kubernetes-version) to a version of these minors, such as v1.34.10";
@@ -22,9 +19,12 @@ super::pages! {
     OBJECT_REFUSED = "TN03656" "object-refused",
         why: "the API server understood the object and does not accept it; repeating does not help",
         fix: "correct the object as the API server says, then run the stage again";
-    NO_CONTROL_PLANE = "TN03657" "no-control-plane-config",
-        why: "starting a control plane needs to know its version, addresses and names, which `spec.controlPlane` holds",
-        fix: "add `spec.controlPlane` to the machine's config, or run this on the node whose config has it";
+    NOT_FIRST_MASTER = "TN03657" "not-the-first-master",
+        why: "one machine of a cluster starts its control plane, the one whose config says `role: first-master`",
+        fix: "run this on that machine, or set `spec.role: first-master` here if the cluster does not exist yet";
+    NO_ADDRESS = "TN03659" "no-advertise-address",
+        why: "certificates and static pods name the address at which this machine's API server is reached",
+        fix: "set `spec.controlPlane.advertiseAddress` or `spec.node.ip`";
     PORT_OCCUPIED = "TN06650" "port-occupied",
         why: "a component of the control plane listens on this port, and another program of this machine already does",
         fix: "stop that program (`ss -ltnp` names it) or move it to another port, then run `tenon stage reset bootstrap`";

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cluster     what the rest is made from
+//! machine     the cluster that a machine's config describes
 //! flags       the command line of each component
 //! pod         static pods around those command lines
 //! patch       the user's patches over them
@@ -20,6 +21,7 @@ pub mod cluster;
 pub mod encryption;
 mod flags;
 pub mod kubelet;
+pub mod machine;
 pub mod objects;
 pub mod patch;
 pub mod pod;
