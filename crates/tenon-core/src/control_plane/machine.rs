@@ -152,8 +152,8 @@ fn proxy(proxy: &Proxy) -> BTreeMap<String, String> {
     let secret = |name: &str, value: &Option<crate::secret::Secret>| {
         value.as_ref().map(|value| (name.to_owned(), value.expose().to_owned()))
     };
-    let none = (!proxy.no_proxy.is_empty())
-        .then(|| ("NO_PROXY".to_owned(), proxy.no_proxy.join(",")));
+    let none =
+        (!proxy.no_proxy.is_empty()).then(|| ("NO_PROXY".to_owned(), proxy.no_proxy.join(",")));
     [secret("HTTP_PROXY", &proxy.http), secret("HTTPS_PROXY", &proxy.https), none]
         .into_iter()
         .flatten()
@@ -219,7 +219,9 @@ spec:
         assert_eq!(cluster.version, Version::new(1, 34, 10));
         assert_eq!(cluster.image(Component::Etcd), "localhost/lab/etcd:3.5.16-0");
         assert_eq!(cluster.image(Component::ApiServer), "localhost/lab/kube-apiserver:v1.34.10");
-        assert!(cluster.image(Component::Scheduler).starts_with("localhost/lab/kube-scheduler@sha256:"));
+        assert!(
+            cluster.image(Component::Scheduler).starts_with("localhost/lab/kube-scheduler@sha256:")
+        );
         assert_eq!(cluster.encryption.provider, Provider::AesCbc);
         assert_eq!(cluster.audit, Audit::None);
         assert_eq!(cluster.extra_args[&Component::ApiServer]["v"], "3");

@@ -52,7 +52,12 @@ pub struct Options {
 }
 
 const STEPS: &[Step<Addons>] = &[
-    Step { name: "wait", check: |_, _| Ok(Check::Needed), apply: wait, verify: Some(|_, _| Ok(())) },
+    Step {
+        name: "wait",
+        check: |_, _| Ok(Check::Needed),
+        apply: wait,
+        verify: Some(|_, _| Ok(())),
+    },
     Step { name: "apply", check: |_, _| Ok(Check::Needed), apply, verify: Some(|_, _| Ok(())) },
     Step {
         name: "ready",

@@ -35,7 +35,8 @@ fn newest_log(root: &Root, pod: &str, node: &str, container: &str) -> Option<Str
 fn tail(text: &str) -> Vec<String> {
     let lines: Vec<&str> = text.lines().collect();
     let last = &lines[lines.len().saturating_sub(LINES)..];
-    let words = |line: &&str| line.splitn(4, ' ').nth(3).unwrap_or(line).chars().take(WIDTH).collect();
+    let words =
+        |line: &&str| line.splitn(4, ' ').nth(3).unwrap_or(line).chars().take(WIDTH).collect();
     last.iter().map(words).collect()
 }
 
@@ -49,7 +50,8 @@ mod tests {
         let place = dir.path().join("var/log/pods/kube-system_etcd-cp-1_abc/etcd");
         std::fs::create_dir_all(&place).unwrap();
         std::fs::write(place.join("2.log"), "t stderr F old\n").unwrap();
-        let lines: String = (0..20).map(|n| format!("2026-01-01T00:00:00Z stderr F line {n} x\n")).collect();
+        let lines: String =
+            (0..20).map(|n| format!("2026-01-01T00:00:00Z stderr F line {n} x\n")).collect();
         std::fs::write(place.join("10.log"), lines).unwrap();
         let root = Root::open(dir.path()).unwrap();
         let words = last_words(&root, "etcd", "cp-1", "etcd");

@@ -9,6 +9,7 @@
 //! objects  what the API holds before anybody may ask it
 //! settle   hand-over, the final look, the marks on the node
 //! logs     the last words of a container that does not come up
+//! render   the files alone, for people to read
 //! addons   the user's objects in the new cluster
 //! ```
 //!
@@ -21,11 +22,13 @@ mod logs;
 mod objects;
 mod open;
 mod pods;
+mod render;
 mod settle;
 #[cfg(test)]
 mod tests;
 
-pub use open::{Bootstrap, host};
+pub use open::Bootstrap;
+pub use render::render;
 
 use std::time::{Duration, Instant};
 

@@ -4,18 +4,18 @@
 use std::time::Duration;
 
 use serde_json::Value;
+use tenon_core::control_plane::PKI;
 use tenon_core::control_plane::addons::{self as documents, Addon};
 use tenon_core::control_plane::objects::{self, BootstrapToken, CLAIM_NAME};
-use tenon_core::control_plane::PKI;
 use tenon_core::problem::Problem;
 use tenon_core::secret::Secret;
 use tenon_core::stages::paths;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+use super::Bootstrap;
 use super::addons::{apply_one, read_directory};
 use super::open::read_text;
-use super::Bootstrap;
 use crate::cluster::{ApiError, Client, Look, wait_until};
 use crate::stages::{Check, Run, Step};
 

@@ -105,7 +105,7 @@ impl Bootstrap {
 }
 
 /// What only this machine can say about itself.
-pub fn host(root: &Root, config: &Machine) -> Result<machine::Host, Problem> {
+pub(super) fn host(root: &Root, config: &Machine) -> Result<machine::Host, Problem> {
     let audit_policy = match config.control_plane.audit.as_str() {
         "none" | "metadata" => None,
         path => Some(read_text(root, path)?),
@@ -135,15 +135,15 @@ fn memory_mib(root: &Root) -> Option<u64> {
 
 /// Reads a file of the user that must be there and be text.
 pub(super) fn read_text(root: &Root, path: &str) -> Result<String, Problem> {
-    let missing = |cause: &str| {
-        Problem::new(&codes::host::FILE_READ, format!("reading {path}")).cause(cause)
-    };
-    let bytes = disk::read(root, path, FILE_CAP)?.ok_or_else(|| missing("there is no such file"))?;
+    let missing =
+        |cause: &str| Problem::new(&codes::host::FILE_READ, format!("reading {path}")).cause(cause);
+    let bytes =
+        disk::read(root, path, FILE_CAP)?.ok_or_else(|| missing("there is no such file"))?;
     String::from_utf8(bytes).map_err(|_| missing("it is not UTF-8"))
 }
 
 /// Reads the patches of a directory, in the order of their names.
-pub fn read_patches(root: &Root, directory: &str) -> Result<Vec<Patch>, Problem> {
+pub(super) fn read_patches(root: &Root, directory: &str) -> Result<Vec<Patch>, Problem> {
     let names = root.list(directory).map_err(|error| {
         Problem::new(&codes::host::FILE_READ, format!("reading {directory}")).cause(error)
     })?;

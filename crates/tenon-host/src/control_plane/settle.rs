@@ -17,8 +17,7 @@ const DEADLINE: Duration = Duration::from_secs(5 * 60);
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 const PODS: &str = "/api/v1/namespaces/kube-system/pods";
 const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
-const LABELS: &[&str] =
-    &[CONTROL_PLANE, "node.kubernetes.io/exclude-from-external-load-balancers"];
+const LABELS: &[&str] = &[CONTROL_PLANE, "node.kubernetes.io/exclude-from-external-load-balancers"];
 
 pub(super) const HAND_OVER: Step<Bootstrap> = Step {
     name: "hand-over",
@@ -91,7 +90,8 @@ fn wait_until_gone(bootstrap: &Bootstrap, root: &Root) -> Result<(), Problem> {
         Ok(Look::Ready(()))
     });
     waited.map_err(|problem| match problem.exit() {
-        9 => Problem::new(&pages::STEP_DEADLINE, problem.what.clone()).cause(problem.causes.join("; ")),
+        9 => Problem::new(&pages::STEP_DEADLINE, problem.what.clone())
+            .cause(problem.causes.join("; ")),
         _ => problem,
     })
 }
@@ -158,7 +158,8 @@ pub(super) fn node_verdict(node: &Value) -> Result<(), String> {
     let ready = conditions.into_iter().flatten().find(|it| it["type"] == "Ready");
     let Some(ready) = ready else { return Err("the node says nothing about itself yet".into()) };
     let message = ready["message"].as_str().unwrap_or_default();
-    let network = message.contains("NetworkPluginNotReady") || message.contains("NetworkReady=false");
+    let network =
+        message.contains("NetworkPluginNotReady") || message.contains("NetworkReady=false");
     match ready["status"] == "True" || network {
         true => Ok(()),
         false => Err(format!("the node is not ready: {message}")),

@@ -4,6 +4,7 @@ mod bootstrap;
 mod cloudformation;
 mod completions;
 mod config;
+mod control_plane;
 mod explain;
 mod facts;
 mod imds;
@@ -19,6 +20,9 @@ mod rehearse;
 mod schema;
 mod signal;
 mod sources;
+mod stage;
+mod stage_addons;
+mod stage_bootstrap;
 mod status;
 mod undo;
 mod userdata;
@@ -123,6 +127,12 @@ enum Command {
     ///
     /// Example: tenon signal --stack my-nodes --exit-code 0
     Signal(signal::Args),
+    /// Start the control plane of a new cluster, or show its files
+    #[command(subcommand)]
+    ControlPlane(control_plane::Command),
+    /// The staged first boot: one stage after another
+    #[command(subcommand)]
+    Stage(stage::Command),
     /// Print the JSON Schema of an answer
     Schema(schema::Args),
     /// Print a completion script for a shell
@@ -153,6 +163,8 @@ impl Command {
             Command::Cloudformation(args) => cloudformation::run(&args),
             Command::LaunchTemplate(args) => launch_template::run(&args, global),
             Command::Signal(args) => signal::run(&args, global),
+            Command::ControlPlane(command) => control_plane::run(&command, global),
+            Command::Stage(command) => stage::run(&command, global),
             Command::Schema(args) => schema::run(&args),
             Command::Completions(args) => completions::run(&args),
             Command::Status(args) => status::run(&args, global),
