@@ -35,6 +35,9 @@ super::pages! {
     BAD_IGNITION = "TN03710" "bad-ignition",
         why: "Ignition refuses such a config, and a machine that boots with it stops in its initramfs",
         fix: "change the option or field named above";
+    IGNITION_LARGE = "TN01701" "ignition-large",
+        why: "a launch with larger user data is refused",
+        fix: "put the config into a store and let a small one name it in ignition.config.replace";
     BAD_BUNDLE = "TN03711" "bad-bundle",
         why: "a bundle is taken whole or not at all; one that breaks its own rules is moved to /var/lib/tenon/rejected",
         fix: "build the bundle again with `tenon stage assets --build DIR`, send it, then `tenon stage reset assets`";

@@ -11,7 +11,7 @@ use crate::codes::config as config_pages;
 use crate::codes::stages as pages;
 use crate::config::build::View;
 use crate::config::grammar::{self, Fault};
-use crate::config::node::Document;
+use crate::config::node::{Data, Document, Node as Tree};
 use crate::config::read::read_as;
 use crate::config::schema::Kind;
 use crate::config::{Proxy, Taint};
@@ -222,9 +222,20 @@ pub struct Pki {
 /// Reads a document: the machine, or every finding in the order of its lines. `source` is the
 /// URI of the text, for messages.
 pub fn load(text: &str, source: &str) -> Result<Machine, Vec<Finding>> {
+    load_as(text, source, None).map(|(machine, _)| machine)
+}
+
+/// The same with the role of the command line in place of the document's. The text that says the
+/// same as the result comes along.
+pub fn load_as(
+    text: &str,
+    source: &str,
+    role: Option<Role>,
+) -> Result<(Machine, String), Vec<Finding>> {
     let place = Place { source: source.to_owned(), ..Place::default() };
     let document = parse(text, &place).map_err(|problem| vec![Finding::error(problem)])?;
-    let (tree, mut findings) = read_as(&document, 0, fields::DOCUMENT);
+    let (mut tree, mut findings) = read_as(&document, 0, fields::DOCUMENT);
+    let changed = role.is_some_and(|role| set_role(&mut tree, role));
     let spec = View(Some(&tree)).at("spec");
     findings.extend(complete(spec, &document, &findings));
     findings.extend(supported(spec, &document));
@@ -233,7 +244,19 @@ pub fn load(text: &str, source: &str) -> Result<Machine, Vec<Finding>> {
         findings.sort_by_cached_key(|finding| (place(finding), finding.problem.page.code));
         return Err(findings);
     }
-    Ok(build(spec))
+    let text = if changed { yaml::emit(&tree.to_value()) } else { text.to_owned() };
+    Ok((build(spec), text))
+}
+
+/// Puts the role into the tree; false if it is there already.
+fn set_role(tree: &mut Tree, role: Role) -> bool {
+    let Data::Map(top) = &mut tree.data else { return false };
+    let Some(spec) = top.get_mut("spec") else { return false };
+    let origin = spec.origin;
+    let Data::Map(fields) = &mut spec.data else { return false };
+    let before = fields.get("role").and_then(Tree::text).and_then(Role::from_word);
+    fields.insert("role".into(), Tree::new(Data::Text(role.word().into()), origin));
+    before != Some(role)
 }
 
 /// True when a text is meant to be such a document, whatever else is wrong with it.
