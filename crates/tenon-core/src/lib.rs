@@ -8,6 +8,7 @@
 //! facts     what the machine is
 //! kubeconfig  how a client reaches an API server, read and written
 //! kube_version  every version gate, named
+//! pki       keys and certificates of a control plane, as data
 //! plan      (Config, Facts) → Plan: every file, unit and disk as data
 //! max_pods  instance table and pod formulas
 //! nearest   the name somebody probably meant
@@ -35,6 +36,7 @@ pub mod kube_version;
 pub mod kubeconfig;
 pub mod max_pods;
 pub mod nearest;
+pub mod pki;
 pub mod plan;
 pub mod problem;
 pub mod secret;

@@ -8,6 +8,7 @@
 //! stages     the staged first boot: engine, assets, prepare, status
 //! simulator  a metadata service for desks and tests
 //! sources    reads what --config-source names
+//! pki        makes and reads the keys and certificates of a control plane
 //! random     bytes from the operating system
 //! root       the directory a run works on
 //! cluster    the Kubernetes API
@@ -27,6 +28,7 @@ pub mod control_plane;
 pub mod gather;
 pub mod job;
 pub mod net;
+pub mod pki;
 pub mod random;
 pub mod rehearsal;
 pub mod root;

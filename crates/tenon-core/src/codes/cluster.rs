@@ -34,7 +34,7 @@ super::pages! {
     API_ANSWER = "TN10630" "api-answer",
         why: "what answered does not speak like a Kubernetes API server; a proxy or load balancer may stand between",
         fix: "check the address in the kubeconfig";
-    UNKNOWN_KIND = "TN10631" "unknown-kind",
+    UNKNOWN_KIND = "TN10631" "kind-not-served",
         why: "the API server serves no such kind: its CustomResourceDefinition is not there, or not yet established",
         fix: "apply the definition first, or correct apiVersion and kind";
     UNTRUSTED_CLUSTER = "TN10632" "untrusted-cluster",
