@@ -14,16 +14,17 @@ use std::time::Instant;
 use anyhow::{Context, ensure};
 use serde_json::Value;
 
-use self::disks::{IMAGES, MASTER_ADDRESS, WORKER, WORKER_ADDRESS};
+use self::disks::{IMAGES, MASTER, MASTER_ADDRESS, WORKER, WORKER_ADDRESS};
 use self::lan::Lan;
-use super::machine::{Machine, text};
+use super::machine::{Disk, Machine, text};
+use super::network::Network;
 use super::stage::Stage;
 
 /// Seconds that one run of the bootstrap may take on a busy host.
 const BOOTSTRAP: u64 = 540;
-/// When a run is killed, in seconds after its start: while etcd starts, while the temporary plane
-/// does, and about the hand-over.
-const KILLS: &[&str] = &["2", "9", "22", "38"];
+/// The steps in whose middle a run is killed, one run after another.
+const KILLS: &[&str] =
+    &["etcd", "bootstrap-plane", "objects", "final-plane", "hand-over", "verify"];
 const STATE: &str = "/var/lib/tenon/state.json";
 
 pub fn run(stage: &Stage) -> anyhow::Result<usize> {
@@ -45,10 +46,10 @@ pub fn run(stage: &Stage) -> anyhow::Result<usize> {
     a_second_run_changes_nothing(&master)?;
 
     let authority = master.must(&["cat", "/etc/kubernetes/pki/ca.crt"])?;
-    let network = lan.plug(stage, "worker", WORKER_ADDRESS)?;
+    let cable = lan.plug(stage, "worker", WORKER_ADDRESS)?;
     let worker_disk = disks::worker(stage, &authority)?;
     let start = Instant::now();
-    let worker = Machine::boot(&worker_disk, &network)?;
+    let worker = Machine::boot(&worker_disk, &cable)?;
     checks::wait_until("the worker is Ready", 180, || {
         let node = checks::get(&master, &format!("/api/v1/nodes/{WORKER}"))?;
         Ok(checks::is_true(&node, "Ready").then_some(()))
@@ -57,9 +58,23 @@ pub fn run(stage: &Stage) -> anyhow::Result<usize> {
     cases += checks::of_the_worker(&master, &worker)?;
     add_ons(&master)?;
     cases += 1 + checks::of_the_add_ons(&master)?;
-    worker.power_off()?;
-    master.power_off()?;
-    Ok(cases + 1)
+    drop(worker);
+    drop(master);
+    the_cluster_comes_back(&disk, &network)?;
+    Ok(cases + 2)
+}
+
+/// The power of both machines failed; the master alone brings its cluster up again, by what the
+/// kubelet finds on its disk.
+fn the_cluster_comes_back(disk: &Disk, network: &Network) -> anyhow::Result<()> {
+    let start = Instant::now();
+    let master = Machine::boot(disk, network)?;
+    checks::wait_until("the API answers after a power cut", 180, || {
+        let node = checks::get(&master, &format!("/api/v1/nodes/{MASTER}"))?;
+        Ok(node["metadata"]["uid"].is_string().then_some(()))
+    })?;
+    println!("  master from boot to an answer: {:.1} s", start.elapsed().as_secs_f64());
+    a_second_run_changes_nothing(&master)
 }
 
 /// What `stage prepare` leaves: keys for the kubelet, and the kubelet running.
@@ -112,24 +127,28 @@ fn foreign_data_blocks(master: &Machine) -> anyhow::Result<()> {
     master.must(&["rm", "-r", "/var/lib/etcd"]).map(drop)
 }
 
-/// Power of the process is cut at several moments; the last run ends the work.
+/// Kills a run as soon as the state names the step; ends with 137 if it came to that.
+const KILL: &str = "tenon stage bootstrap & run=$!
+while kill -0 $run 2>/dev/null && ! grep -q '\"step\": \"'$1'\"' /var/lib/tenon/state.json; do
+    sleep 0.02
+done
+sleep 0.1
+kill -KILL $run 2>/dev/null
+wait $run";
+
+/// The process is killed in the middle of its steps; the last run ends the work.
 fn killed_and_run_again(master: &Machine) -> anyhow::Result<usize> {
-    for moment in KILLS {
-        let output =
-            master.run(&["timeout", "-s", "KILL", moment, "tenon", "stage", "bootstrap"])?;
-        println!("  killed after {moment} s: {}", last_step(master)?);
-        ensure!(output.status.code() != Some(0), "a run of {moment} s was enough");
+    for step in KILLS {
+        let output = master.run_within(BOOTSTRAP, &["sh", "-c", KILL, "sh", step])?;
+        let code = output.status.code();
+        ensure!(code == Some(137), "not killed in {step} but {code:?}: {}", text(&output));
+        println!("  killed in {step}");
     }
     let start = Instant::now();
     let output = master.run_within(BOOTSTRAP, &["tenon", "stage", "bootstrap"])?;
     ensure!(output.status.success(), "tenon stage bootstrap: {}\n{}", output.status, text(&output));
     println!("  last run of the bootstrap: {:.1} s", start.elapsed().as_secs_f64());
     Ok(KILLS.len())
-}
-
-fn last_step(master: &Machine) -> anyhow::Result<String> {
-    let state: Value = serde_json::from_str(&master.must(&["cat", STATE])?)?;
-    Ok(state["stages"]["bootstrap"]["step"].as_str().unwrap_or("no step").to_owned())
 }
 
 const FILES: &str = "find /etc/kubernetes /var/lib/tenon -type f -not -path '*/lock/*' \
