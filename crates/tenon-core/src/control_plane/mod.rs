@@ -8,7 +8,6 @@
 //! patch       the user's patches over them
 //! encryption  Secrets at rest
 //! audit       the audit policy
-//! kubelet     KubeletConfiguration of a cluster's nodes
 //! objects     what the API must hold before anybody may ask it
 //! addons      the user's objects: order, labels, when one is ready
 //! ```
@@ -20,7 +19,6 @@ pub mod audit;
 pub mod cluster;
 pub mod encryption;
 mod flags;
-pub mod kubelet;
 pub mod machine;
 pub mod objects;
 pub mod patch;

@@ -8,8 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, Component, Etcd, networks};
-use super::kubelet;
 use crate::secret::Secret;
+use crate::stages::kubelet::shared_config;
 use crate::yaml;
 
 /// The group of nodes that have nothing but a bootstrap token.
@@ -71,14 +71,7 @@ pub fn objects(cluster: &Cluster, ca_pem: &str, token: Option<&BootstrapToken>) 
         "ClusterConfiguration",
         &kubeadm(cluster),
     ));
-    let node = kubelet::Node {
-        service_cidrs: &cluster.service_cidrs,
-        dns_domain: &cluster.dns_domain,
-        control_plane: false,
-        resolv_conf: None,
-        fail_cgroup_v1: None,
-    };
-    let config = kubelet::configuration(&node);
+    let config = shared_config(&cluster.service_cidrs, &cluster.dns_domain);
     objects.push(config_map("kube-system", "kubelet-config", "kubelet", &config));
     objects.extend(token.map(token_secret));
     objects

@@ -7,6 +7,7 @@ use ipnet::IpNet;
 
 use crate::codes::pki::PKI_INPUT;
 use crate::problem::Problem;
+use crate::stages::Machine;
 
 /// The port of the API server when the endpoint names none.
 const PORT: u16 = 6443;
@@ -69,6 +70,34 @@ pub struct Identity {
 }
 
 impl Identity {
+    /// The identity of a machine. Its own host name and address count where the config is silent.
+    pub fn of(
+        machine: &Machine,
+        host_name: &str,
+        address: Option<IpAddr>,
+    ) -> Result<Self, Problem> {
+        let plane = &machine.control_plane;
+        let lacks = |what: &str| Problem::new(&PKI_INPUT, what);
+        let names = |list: &[String]| -> Result<Vec<San>, Problem> {
+            let name = |text: &String| {
+                San::parse(text)
+                    .ok_or_else(|| lacks("an extra name is neither an address nor a host name"))
+            };
+            list.iter().map(name).collect()
+        };
+        let advertise = plane.advertise_address.or(machine.node.ip).or(address);
+        Ok(Identity {
+            node_name: machine.node_name(host_name).to_owned(),
+            advertise: advertise.ok_or_else(|| lacks("no advertise address is known"))?,
+            endpoint: machine.cluster.endpoint.clone(),
+            service_cidrs: machine.cluster.service_cidrs.clone(),
+            domain: machine.cluster.dns_domain.clone(),
+            extra_sans: names(&plane.extra_sans)?,
+            etcd_sans: names(&plane.etcd_extra_sans)?,
+            external_etcd: plane.external_etcd.is_some(),
+        })
+    }
+
     /// Refuses what cannot be a part of a certificate.
     pub fn check(&self) -> Result<(), Problem> {
         let refuse = |what: &str| Err(Problem::new(&PKI_INPUT, what));

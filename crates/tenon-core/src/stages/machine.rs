@@ -601,7 +601,7 @@ spec:
                 (3, "machine-incomplete"),
                 (4, "unknown-word"),
                 (7, "unknown-field"),
-                (9, "bad-bootstrap-token")
+                (9, "bad-token-field")
             ]
         );
         assert!(findings.iter().all(|finding| !finding.problem.render("error").contains("SECRET")));

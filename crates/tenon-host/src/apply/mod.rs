@@ -52,7 +52,7 @@ pub use lock::Lock;
 pub use phase::{config_phase, pre_bootstrap, run_phase};
 pub use record::load as load_record;
 pub use report::{Change, Report};
-pub use store::{put, store, store_below};
+pub use store::{put, store};
 pub use undo::{Undo, plan_undo, undo};
 
 /// Choices of the command line about how a plan is made true.

@@ -1,51 +1,32 @@
 //! One file outside the plan, such as the config cache: the same protocol, not recorded.
 
+use tenon_core::pki::BOOTSTRAP_DIRECTORY;
 use tenon_core::plan::diff::{DirectoryChange, FileChange, Observed, Paths, parents};
 use tenon_core::problem::Problem;
 use tenon_core::stages::paths::HOME;
 
-use super::directories::{Directories, split};
+use super::directories::Directories;
 use super::files::{self, Batch, own};
 use super::{Lock, observe, preflight};
 use crate::root::Root;
 use crate::stop;
 
+/// Directories that only root may enter.
+const PRIVATE: [&str; 2] = [HOME, BOOTSTRAP_DIRECTORY];
+
 /// Makes the file hold exactly this, and says whether it had to be written.
 pub fn store(
     root: &Root,
-    lock: &Lock,
-    path: &str,
-    mode: u32,
-    body: &[u8],
-) -> Result<bool, Problem> {
-    store_below(root, lock, 0o755, path, mode, body)
-}
-
-/// The same, where a directory of the file that is missing gets the mode given for it.
-pub fn store_below(
-    root: &Root,
     _lock: &Lock,
-    directory_mode: u32,
     path: &str,
     mode: u32,
     body: &[u8],
 ) -> Result<bool, Problem> {
-    write_file(root, directory_mode, path, mode, body)
+    put(root, path, mode, body)
 }
 
-/// The same for a caller that holds a lock of its own.
+/// The same for a caller that holds a lock of its own. Missing directories are made.
 pub fn put(root: &Root, path: &str, mode: u32, body: &[u8]) -> Result<bool, Problem> {
-    write_file(root, 0o755, path, mode, body)
-}
-
-/// Missing directories are made, those of Tenon's own state for root alone.
-fn write_file(
-    root: &Root,
-    directory_mode: u32,
-    path: &str,
-    mode: u32,
-    body: &[u8],
-) -> Result<bool, Problem> {
     let mut directories = Directories::new(root);
     let mut paths = Paths::default();
     paths.files.insert(path.to_owned());
@@ -58,14 +39,10 @@ fn write_file(
     let missing = |dir: &&str| tree.get(*dir) == Some(&Observed::Absent);
     let mut missing: Vec<_> = parents(path).filter(missing).collect();
     missing.reverse();
-    let (own_directory, _) = split(path);
-    let new = |path: &str| {
-        let mode = match path {
-            path if path.starts_with(HOME) => 0o700,
-            path if path == own_directory => directory_mode,
-            _ => 0o755,
-        };
-        DirectoryChange { path: path.to_owned(), mode, exists: false }
+    let new = |path: &str| DirectoryChange {
+        path: path.to_owned(),
+        mode: if PRIVATE.iter().any(|it| path.starts_with(it)) { 0o700 } else { 0o755 },
+        exists: false,
     };
     let file = FileChange {
         path: path.to_owned(),

@@ -72,12 +72,10 @@ fn record(run: &mut Run<'_>, key: &str, value: &str) -> Result<(), Problem> {
     run.set_output(key, value)
 }
 
-/// Records the CA of this cluster as soon as it is there.
+/// Records the CA of this cluster as soon as it is there, once.
 pub(super) fn record_ca(run: &mut Run<'_>) -> Result<(), Problem> {
     match ca_digest(run.root)? {
-        Some(digest) if run.output("caDigest") != Some(digest.as_str()) => {
-            record(run, "caDigest", &digest)
-        }
+        Some(digest) if run.output("caDigest").is_none() => record(run, "caDigest", &digest),
         _ => Ok(()),
     }
 }

@@ -27,7 +27,6 @@ mod settle;
 #[cfg(test)]
 mod tests;
 
-pub use keys::for_the_kubelet;
 pub use open::Bootstrap;
 pub use render::render;
 

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tenon_core::codes::control_plane as pages;
-use tenon_core::control_plane::{BOOTSTRAP_SECRETS, MANIFEST_MARK, Phase, kubelet, pod};
+use tenon_core::control_plane::{BOOTSTRAP_SECRETS, MANIFEST_MARK, Phase, pod};
 use tenon_core::problem::Problem;
+use tenon_core::stages::kubelet::control_plane_taint;
 
 use super::{Bootstrap, objects, pods};
 use crate::cluster::{ApiError, Client, Look, Patch, wait_until};
@@ -182,7 +183,7 @@ fn mark(bootstrap: &Bootstrap, run: &Run<'_>) -> Result<(), Problem> {
     let node = node(bootstrap, &api)?;
     let mut taints = taints(&node);
     if !taints.iter().any(|taint| taint["key"] == CONTROL_PLANE) {
-        taints.push(kubelet::taint());
+        taints.push(control_plane_taint());
     }
     let labels: serde_json::Map<String, Value> =
         LABELS.iter().map(|label| ((*label).to_owned(), json!(""))).collect();

@@ -104,7 +104,7 @@ impl Pki<'_> {
     }
 
     fn write(&self, path: &str, mode: u32, text: &str) -> Result<(), Problem> {
-        apply::store(self.root, self.lock, path, mode, text.as_bytes())?;
+        apply::put(self.root, path, mode, text.as_bytes())?;
         tracing::info!(path, "written");
         Ok(())
     }

@@ -11,7 +11,6 @@ use tenon_core::problem::Problem;
 
 use super::disk::{self, Pair};
 use super::{Action, Done, Pki, SERVICE_ACCOUNTS, chosen, keys, sign};
-use crate::apply;
 
 /// What to do about a CA whose key is kept elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -154,12 +153,23 @@ impl Pki<'_> {
                     .fix("move sa.pub away and run again: it is made from sa.key"));
             }
             (_, None) => {
-                let (key, action) = self.key(private, key)?;
+                let (key, action) = self.key(private, key.or(self.given_key()?))?;
                 self.write_certificate(&public, &key.public_key_pem())?;
                 action
             }
         };
         Ok(Done::new(SERVICE_ACCOUNTS, public, action))
+    }
+
+    /// The key that the config names for service accounts, in its place.
+    fn given_key(&self) -> Result<Option<KeyPair>, Problem> {
+        let Some(path) = &self.options.service_account_key else { return Ok(None) };
+        let Some(key) = disk::key(self.root, path)? else {
+            let what = format!("{path} is to be the key of service accounts and is not there");
+            return Err(finding(&pages::PKI_INPUT, path, what));
+        };
+        self.write_key(&key_path(SERVICE_ACCOUNTS), &key)?;
+        Ok(Some(key))
     }
 
     /// The API server that runs during bootstrap alone: a leaf for a day, for loopback, in a
@@ -185,12 +195,9 @@ impl Pki<'_> {
             Some(key) => (key, Action::Signed),
             None => (keys::generate(self.options.algorithm)?, Action::Made),
         };
-        let store = |path: &str, mode: u32, text: &str| {
-            apply::store_below(self.root, self.lock, 0o700, path, mode, text.as_bytes())
-        };
-        store(&path("key"), 0o600, &key.serialize_pem())?;
+        self.write_key(&path("key"), &key)?;
         let pem = signer.sign(&wanted, &key, DAY_SECONDS, self.options.now)?;
-        store(&path("crt"), 0o644, &pem)?;
+        self.write_certificate(&path("crt"), &pem)?;
         Ok(Done::new(row.name, path("crt"), action))
     }
 }

@@ -19,24 +19,26 @@ mod sign;
 
 use serde_json::{Value, json};
 use tenon_core::pki::{CERTIFICATES, KUBECONFIGS};
+use tenon_core::stages::Machine;
 
 pub use self::init::External;
 pub use self::inspect::{Inspection, check, list};
 pub use self::keys::Algorithm;
 pub use self::renew::{Due, Renewal};
 
-use crate::apply::Lock;
 use crate::root::Root;
 
 /// The pair that signs tokens of service accounts, `sa.key` and `sa.pub`.
 pub const SERVICE_ACCOUNTS: &str = "sa";
 
 /// How certificates are made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     pub algorithm: Algorithm,
     pub ca_days: u32,
     pub leaf_days: u32,
+    /// A file whose key becomes `sa.key`: an RSA key for clouds that know nothing else.
+    pub service_account_key: Option<String>,
     /// Seconds since 1970.
     pub now: u64,
 }
@@ -44,21 +46,41 @@ pub struct Options {
 impl Options {
     /// P-256, a CA for ten years, a leaf for one.
     pub fn at(now: u64) -> Self {
-        Options { algorithm: Algorithm::P256, ca_days: 3650, leaf_days: 365, now }
+        Options {
+            algorithm: Algorithm::P256,
+            ca_days: 3650,
+            leaf_days: 365,
+            service_account_key: None,
+            now,
+        }
+    }
+
+    /// What a machine's config asks for.
+    pub fn of(machine: &Machine, now: u64) -> Self {
+        let wish = &machine.pki;
+        Options {
+            algorithm: match wish.algorithm.as_str() {
+                "ecdsa-p384" => Algorithm::P384,
+                _ => Algorithm::P256,
+            },
+            ca_days: wish.ca_days,
+            leaf_days: wish.leaf_days,
+            service_account_key: wish.service_account_key.clone(),
+            now,
+        }
     }
 }
 
-/// A directory of keys and certificates that this run may write.
-#[derive(Debug, Clone, Copy)]
+/// The keys and certificates below a root. Whoever writes holds a lock.
+#[derive(Debug, Clone)]
 pub struct Pki<'a> {
     root: &'a Root,
-    lock: &'a Lock,
     options: Options,
 }
 
 impl<'a> Pki<'a> {
-    pub fn new(root: &'a Root, lock: &'a Lock, options: Options) -> Self {
-        Pki { root, lock, options }
+    pub fn new(root: &'a Root, options: Options) -> Self {
+        Pki { root, options }
     }
 }
 

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
 use tenon_core::kubeconfig;
 use tenon_core::pki::table::{BOOTSTRAP_API_SERVER, KUBECONFIGS};
@@ -18,7 +17,6 @@ const NOW: u64 = 1_794_700_000;
 struct Desk {
     dir: tempfile::TempDir,
     root: Root,
-    lock: Lock,
     identity: Identity,
 }
 
@@ -26,7 +24,6 @@ impl Desk {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::open(dir.path()).unwrap();
-        let lock = Lock::take(&root, Duration::ZERO).unwrap();
         let identity = Identity {
             node_name: "cp-1".into(),
             advertise: "10.0.0.4".parse().unwrap(),
@@ -37,7 +34,7 @@ impl Desk {
             etcd_sans: Vec::new(),
             external_etcd: false,
         };
-        Desk { dir, root, lock, identity }
+        Desk { dir, root, identity }
     }
 
     fn made() -> Self {
@@ -48,7 +45,7 @@ impl Desk {
     }
 
     fn at(&self, now: u64) -> Pki<'_> {
-        Pki::new(&self.root, &self.lock, Options::at(now))
+        Pki::new(&self.root, Options::at(now))
     }
 
     fn init(&self, now: u64) -> Result<Vec<Done>, Problem> {
@@ -180,8 +177,9 @@ fn openssl_accepts_chains_hosts_and_purposes() {
 #[test]
 fn other_algorithms_and_times_are_as_asked() {
     let desk = Desk::new();
-    let options = Options { algorithm: Algorithm::P384, ca_days: 20, leaf_days: 90, now: NOW };
-    let pki = Pki::new(&desk.root, &desk.lock, options);
+    let options =
+        Options { algorithm: Algorithm::P384, ca_days: 20, leaf_days: 90, ..Options::at(NOW) };
+    let pki = Pki::new(&desk.root, options);
     pki.init(&desk.identity, &[], &External::default()).unwrap();
     let (ca, leaf) = (desk.certificate("pki/ca.crt"), desk.certificate("pki/apiserver.crt"));
     assert_eq!((ca.not_before, ca.not_after), (NOW - 300, NOW + 20 * DAY_SECONDS));
@@ -422,6 +420,22 @@ fn keys_and_names_of_other_tools_can_sign() {
         openssl(&desk, "verify -CAfile ca.crt apiserver.crt").unwrap();
         assert_eq!(desk.check(now, Some(&desk.identity)), Vec::<String>::new(), "{subject}");
     }
+}
+
+#[test]
+fn service_accounts_may_have_a_key_of_another_kind() {
+    let desk = Desk::new();
+    std::fs::create_dir_all(desk.path("pki")).unwrap();
+    let given = Some("/etc/kubernetes/pki/given.pem".to_owned());
+    let pki = Pki::new(&desk.root, Options { service_account_key: given, ..Options::at(NOW) });
+    let init = || pki.init(&desk.identity, &["sa".to_owned()], &External::default());
+    assert_eq!(code(init()), "TN03600");
+    if openssl(&desk, "genrsa -out given.pem 2048").is_none() {
+        return;
+    }
+    init().unwrap();
+    assert_eq!(init().unwrap()[0].action, Action::Kept);
+    assert!(openssl(&desk, "pkey -pubin -in sa.pub -noout -text").unwrap().contains("2048 bit"));
 }
 
 #[test]

@@ -9,11 +9,11 @@ use tenon_core::problem::Problem;
 use tenon_core::stages::paths;
 use tenon_host::control_plane::{self, STAGE, START};
 use tenon_host::root::Root;
-use tenon_host::stages::{Failure as StageFailure, read_machine};
+use tenon_host::stages::Order;
 
-use super::stage_bootstrap::with_stage;
+use super::stage::{carry_out, machine};
 use super::{Global, node_args};
-use crate::output::{self, Failure, Outcome};
+use crate::output::{self, Outcome};
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
@@ -62,7 +62,8 @@ pub fn run(command: &Command, global: &Global) -> Outcome {
         Command::Render(args) => render(args, global),
         Command::Start(args) => {
             let root = node_args::open_root(global)?;
-            with_stage(&root, STAGE, &args.config, global, |run| {
+            let order = Order { stage: STAGE, config: args.config.clone(), forced: Vec::new() };
+            carry_out(&root, &order, global, |run| {
                 control_plane::some_steps(run, args.timeout, START)
             })
         }
@@ -73,14 +74,10 @@ fn render(args: &RenderArgs, global: &Global) -> Outcome {
     let root = node_args::open_root(global)?;
     let (directory, name) = split(&args.config);
     // A config on a desk lies anywhere; only the machine's own is below the root.
-    let found = match args.config == Path::new(paths::CONFIG) {
-        true => read_machine(&root, paths::CONFIG),
-        false => read_machine(&open(directory)?, &name),
+    let (mut machine, _) = match args.config == Path::new(paths::CONFIG) {
+        true => machine(&root, paths::CONFIG)?,
+        false => machine(&open(directory)?, &name)?,
     };
-    let (mut machine, _) = found.map_err(|failure| match failure {
-        StageFailure::Problem(problem) => Failure::Problem(problem),
-        StageFailure::Findings(findings) => Failure::Findings { findings, lenient: false },
-    })?;
     if let Some(version) = &args.kubernetes_version {
         machine.cluster.kubernetes_version = version.clone();
     }

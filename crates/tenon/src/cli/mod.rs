@@ -7,6 +7,7 @@ mod config;
 mod control_plane;
 mod explain;
 mod facts;
+mod ignition;
 mod imds;
 mod init;
 mod launch_template;
@@ -22,7 +23,10 @@ mod signal;
 mod sources;
 mod stage;
 mod stage_addons;
+mod stage_assets;
 mod stage_bootstrap;
+mod stage_prepare;
+mod stage_status;
 mod status;
 mod undo;
 mod userdata;
@@ -130,7 +134,13 @@ enum Command {
     /// Start the control plane of a new cluster, or show its files
     #[command(subcommand)]
     ControlPlane(control_plane::Command),
-    /// The staged first boot: one stage after another
+    /// Write the Ignition config of a machine's first boot
+    #[command(subcommand)]
+    Ignition(ignition::IgnitionCommand),
+    /// Write the systemd units of a staged first boot
+    #[command(subcommand)]
+    Units(ignition::UnitsCommand),
+    /// Run, watch and reopen the stages of a first boot
     #[command(subcommand)]
     Stage(stage::Command),
     /// Print the JSON Schema of an answer
@@ -164,6 +174,8 @@ impl Command {
             Command::LaunchTemplate(args) => launch_template::run(&args, global),
             Command::Signal(args) => signal::run(&args, global),
             Command::ControlPlane(command) => control_plane::run(&command, global),
+            Command::Ignition(command) => ignition::ignition(&command),
+            Command::Units(command) => ignition::units(&command, global),
             Command::Stage(command) => stage::run(&command, global),
             Command::Schema(args) => schema::run(&args),
             Command::Completions(args) => completions::run(&args),

@@ -2,8 +2,9 @@
 
 use tenon_core::stages::paths;
 use tenon_host::control_plane::addons::{self, Options};
+use tenon_host::stages::Order;
 
-use super::stage_bootstrap::with_stage;
+use super::stage::carry_out;
 use super::{Global, node_args};
 use crate::output::Outcome;
 
@@ -29,7 +30,6 @@ pub struct Args {
 pub fn run(args: &Args, global: &Global) -> Outcome {
     let root = node_args::open_root(global)?;
     let options = Options { directory: args.dir.clone(), force: args.force, no_wait: args.no_wait };
-    with_stage(&root, addons::STAGE, &args.config, global, |run| {
-        addons::run(run, &options).map(drop)
-    })
+    let order = Order { stage: addons::STAGE, config: args.config.clone(), forced: Vec::new() };
+    carry_out(&root, &order, global, |run| addons::run(run, &options).map(drop))
 }

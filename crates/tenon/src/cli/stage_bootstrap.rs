@@ -2,17 +2,13 @@
 
 use std::time::Duration;
 
-use serde_json::json;
-use tenon_core::codes;
-use tenon_core::problem::Problem;
 use tenon_core::stages::paths;
-use tenon_host::control_plane;
-use tenon_host::root::Root;
-use tenon_host::stages::{self, Opened, Order, Run};
-use tenon_host::stop;
+use tenon_host::control_plane::{self, STAGE};
+use tenon_host::stages::Order;
 
+use super::stage::carry_out;
 use super::{Global, node_args};
-use crate::output::{self, Failure, Outcome};
+use crate::output::Outcome;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -41,43 +37,9 @@ fn step(text: &str) -> Result<String, String> {
 pub fn run(args: &Args, global: &Global) -> Outcome {
     let root = node_args::open_root(global)?;
     let names: Vec<&str> = args.phase.iter().map(String::as_str).collect();
-    with_stage(&root, control_plane::STAGE, &args.config, global, |run| match names.is_empty() {
+    let order = Order { stage: STAGE, config: args.config.clone(), forced: Vec::new() };
+    carry_out(&root, &order, global, |run| match names.is_empty() {
         true => control_plane::bootstrap(run, args.timeout),
         false => control_plane::some_steps(run, args.timeout, &names),
-    })
-}
-
-/// Opens a stage, does its work and says how it ended.
-pub fn with_stage(
-    root: &Root,
-    stage: &'static str,
-    config: &str,
-    global: &Global,
-    work: impl FnOnce(Box<Run<'_>>) -> Result<(), Problem>,
-) -> Outcome {
-    stop::listen()
-        .map_err(|error| Problem::new(&codes::usage::BUG, "listening for signals").cause(error))?;
-    let order = Order { stage, config: config.to_owned(), forced: Vec::new() };
-    let opened = Run::open(root, &order).map_err(|failure| match failure {
-        stages::Failure::Problem(problem) => Failure::Problem(problem),
-        stages::Failure::Findings(findings) => Failure::Findings { findings, lenient: false },
-    })?;
-    let (changed, drift) = match opened {
-        Opened::Run(run) => {
-            work(run)?;
-            (true, false)
-        }
-        Opened::Done { drift } => (false, drift),
-    };
-    if global.json() {
-        let schema = "tenon.stage/1";
-        return output::answer_json(
-            &json!({"schema": schema, "stage": stage, "changed": changed, "drift": drift}),
-        );
-    }
-    output::answer(match (changed, drift) {
-        (true, _) => "done\n",
-        (false, false) => "done before; nothing to do\n",
-        (false, true) => "done before; the config has changed since, see `tenon stage status`\n",
     })
 }

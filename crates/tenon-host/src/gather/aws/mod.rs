@@ -10,11 +10,11 @@
 //! Nothing here runs on the default path of a complete config: no TLS, no name look-up.
 
 pub mod cloudformation;
-mod credentials;
+pub(crate) mod credentials;
 pub mod ec2;
 pub mod eks;
 mod endpoint;
-mod transport;
+pub(crate) mod transport;
 mod xml;
 
 use tenon_core::config::{AwsApi, Config, MaxPodsMode, NameRule};
