@@ -1,7 +1,9 @@
 //! The pure middle of Tenon: config and facts in, plan out.
 //!
 //! ```text
+//! bootstrap_token  tokens that machines join with, and the proof that they make possible
 //! config    what the user asked for: documents, merge, validation, Config
+//! control_plane  a cluster's own programs: static pods, objects, add-ons
 //! decode    bytes → parts: base64, gzip and MIME removed, within limits
 //! expression  the language of maxPodsExpression
 //! facts     what the machine is
@@ -25,8 +27,10 @@
 //! No room here touches files, clocks, the network, processes or the environment; the crate's
 //! manifest and `clippy.toml` hold that rule.
 
+pub mod bootstrap_token;
 pub mod codes;
 pub mod config;
+pub mod control_plane;
 pub mod decode;
 pub mod expression;
 pub mod facts;

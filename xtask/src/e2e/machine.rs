@@ -78,9 +78,21 @@ impl Disk {
         fs::remove_file(self.upper().join(path)).with_context(|| format!("removing {path}"))
     }
 
+    /// Makes a link before the machine boots.
+    pub fn link(&self, path: &str, target: &Path) -> anyhow::Result<()> {
+        let path = self.upper().join(path);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        symlink(target, &path).with_context(|| format!("linking {}", path.display()))
+    }
+
     /// Takes a program from the host's side.
     pub fn install(&self, program: &Path, path: &str) -> anyhow::Result<()> {
         let to = self.upper().join(path);
+        if let Some(parent) = to.parent() {
+            fs::create_dir_all(parent)?;
+        }
         fs::copy(program, &to).with_context(|| format!("copying {}", program.display()))?;
         Ok(())
     }
@@ -155,8 +167,13 @@ impl<'a> Machine<'a> {
 
     /// Runs a command inside, for two minutes at most.
     pub fn run(&self, words: &[&str]) -> anyhow::Result<Output> {
+        self.run_within(120, words)
+    }
+
+    /// Runs a command inside, for so many seconds at most.
+    pub fn run_within(&self, seconds: u64, words: &[&str]) -> anyhow::Result<Output> {
         Command::new("timeout")
-            .args(["120", "nsenter", "--target", &self.init, "--all", "env", "-i"])
+            .args([&seconds.to_string(), "nsenter", "--target", &self.init, "--all", "env", "-i"])
             .args(["PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "TERM=dumb"])
             .args(words)
             .stdin(Stdio::null())

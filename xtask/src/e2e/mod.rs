@@ -6,6 +6,7 @@
 mod boot;
 mod cloud_init;
 mod cluster;
+mod control_plane;
 mod kill;
 mod lab;
 mod machine;
@@ -36,6 +37,9 @@ pub struct Args {
     /// A layer that this host cannot run is a failure
     #[arg(long)]
     no_skip: bool,
+    /// Test this binary instead of building the static one
+    #[arg(long, value_name = "FILE")]
+    binary: Option<std::path::PathBuf>,
 }
 
 /// One kind of end-to-end test.
@@ -128,6 +132,14 @@ const LAYERS: &[Layer] = &[
         refuse: stage::refuse,
         run: Run::OnStage(cluster::run_1_36),
     },
+    Layer {
+        name: "control-plane",
+        about: "a cluster from nothing: static pods, hand-over, a worker by token, add-ons",
+        packages: MACHINE,
+        parts: &[parts::ROOT, parts::PAUSE, parts::KUBERNETES_1_34, parts::IMAGES_1_34],
+        refuse: stage::refuse,
+        run: Run::OnStage(control_plane::run),
+    },
 ];
 
 /// What the control plane needs besides.
@@ -153,7 +165,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         return Ok(());
     }
     let chosen = choose(&args.layers)?;
-    let lab = Lab::open()?;
+    let lab = Lab::open(args.binary.as_deref())?;
     let mut rows = Vec::new();
     for layer in chosen {
         println!("== {}: {}", layer.name, layer.about);

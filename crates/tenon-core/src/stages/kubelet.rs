@@ -34,10 +34,10 @@ pub struct Host {
     pub boot_id: String,
 }
 
-/// The `KubeletConfiguration` as YAML: ours, with the user's fields laid over it.
-pub fn config(machine: &Machine, host: &Host) -> String {
-    let dns: Vec<String> = machine.cluster.service_cidrs.iter().filter_map(dns).collect();
-    let mut value = json!({
+/// What the kubelets of all nodes of a cluster have in common.
+pub fn shared_config(service_cidrs: &[IpNet], dns_domain: &str) -> Value {
+    let dns: Vec<String> = service_cidrs.iter().filter_map(dns).collect();
+    json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
         "authentication": {
@@ -48,7 +48,7 @@ pub fn config(machine: &Machine, host: &Host) -> String {
         "authorization": {"mode": "Webhook"},
         "cgroupDriver": "systemd",
         "clusterDNS": dns,
-        "clusterDomain": machine.cluster.dns_domain,
+        "clusterDomain": dns_domain,
         "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
         "healthzBindAddress": "127.0.0.1",
         "healthzPort": 10248,
@@ -56,7 +56,17 @@ pub fn config(machine: &Machine, host: &Host) -> String {
         "rotateCertificates": true,
         "serverTLSBootstrap": true,
         "staticPodPath": "/etc/kubernetes/manifests",
-    });
+    })
+}
+
+/// Keeps ordinary pods off the control plane.
+pub fn control_plane_taint() -> Value {
+    json!({"key": CONTROL_PLANE, "effect": "NoSchedule"})
+}
+
+/// The `KubeletConfiguration` as YAML: ours, with the user's fields laid over it.
+pub fn config(machine: &Machine, host: &Host) -> String {
+    let mut value = shared_config(&machine.cluster.service_cidrs, &machine.cluster.dns_domain);
     let taints = taints(machine);
     if !taints.is_empty() {
         value["registerWithTaints"] = Value::Array(taints);
@@ -74,7 +84,7 @@ pub fn config(machine: &Machine, host: &Host) -> String {
 }
 
 fn taints(machine: &Machine) -> Vec<Value> {
-    let own = json!({"key": CONTROL_PLANE, "effect": "NoSchedule"});
+    let own = control_plane_taint();
     let mut list: Vec<Value> = machine.role.is_control_plane().then_some(own).into_iter().collect();
     list.extend(machine.node.taints.iter().map(|taint| {
         let mut value = json!({"key": taint.key, "effect": taint.effect});

@@ -4,6 +4,7 @@ mod bootstrap;
 mod cloudformation;
 mod completions;
 mod config;
+mod control_plane;
 mod explain;
 mod facts;
 mod ignition;
@@ -21,7 +22,9 @@ mod schema;
 mod signal;
 mod sources;
 mod stage;
+mod stage_addons;
 mod stage_assets;
+mod stage_bootstrap;
 mod stage_prepare;
 mod stage_status;
 mod status;
@@ -128,6 +131,9 @@ enum Command {
     ///
     /// Example: tenon signal --stack my-nodes --exit-code 0
     Signal(signal::Args),
+    /// Start the control plane of a new cluster, or show its files
+    #[command(subcommand)]
+    ControlPlane(control_plane::Command),
     /// Write the Ignition config of a machine's first boot
     #[command(subcommand)]
     Ignition(ignition::IgnitionCommand),
@@ -167,6 +173,7 @@ impl Command {
             Command::Cloudformation(args) => cloudformation::run(&args),
             Command::LaunchTemplate(args) => launch_template::run(&args, global),
             Command::Signal(args) => signal::run(&args, global),
+            Command::ControlPlane(command) => control_plane::run(&command, global),
             Command::Ignition(command) => ignition::ignition(&command),
             Command::Units(command) => ignition::units(&command, global),
             Command::Stage(command) => stage::run(&command, global),

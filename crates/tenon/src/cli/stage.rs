@@ -8,7 +8,7 @@ use tenon_host::root::Root;
 use tenon_host::stages::{self, Opened, Order, Run};
 use tenon_host::stop;
 
-use super::{Global, stage_assets, stage_prepare, stage_status};
+use super::{Global, stage_addons, stage_assets, stage_bootstrap, stage_prepare, stage_status};
 use crate::output::{self, Failure, Outcome};
 
 #[derive(Debug, clap::Subcommand)]
@@ -21,6 +21,10 @@ pub enum Command {
     ///
     /// Called by tenon-runtime-reset.service. Example: tenon stage runtime-reset
     RuntimeReset,
+    /// Start the control plane of a new cluster on this machine
+    Bootstrap(stage_bootstrap::Args),
+    /// Apply the cluster's add-ons and wait for them
+    Addons(stage_addons::Args),
     /// Say how far the stages have come
     Status(stage_status::Args),
     /// Reopen a stage that is done or blocked
@@ -32,6 +36,8 @@ pub fn run(command: &Command, global: &Global) -> Outcome {
         Command::Assets(args) => stage_assets::run(args, global),
         Command::Prepare(args) => stage_prepare::run(args, global),
         Command::RuntimeReset => stage_prepare::runtime_reset(global),
+        Command::Bootstrap(args) => stage_bootstrap::run(args, global),
+        Command::Addons(args) => stage_addons::run(args, global),
         Command::Status(args) => stage_status::run(args, global),
         Command::Reset(args) => stage_status::reset(args, global),
     }
