@@ -78,13 +78,9 @@ impl Disk {
         fs::remove_file(self.upper().join(path)).with_context(|| format!("removing {path}"))
     }
 
-    /// Makes a link before the machine boots.
-    pub fn link(&self, path: &str, target: &Path) -> anyhow::Result<()> {
-        let path = self.upper().join(path);
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent)?;
-        }
-        symlink(target, &path).with_context(|| format!("linking {}", path.display()))
+    /// Where a file of the machine lies before it boots.
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.upper().join(path)
     }
 
     /// Takes a program from the host's side.

@@ -145,10 +145,18 @@ const LAYERS: &[Layer] = &[
     Layer {
         name: "control-plane",
         about: "a cluster from nothing: static pods, hand-over, a worker by token, add-ons",
-        packages: MACHINE,
+        packages: CLUSTER,
         parts: &[parts::ROOT, parts::PAUSE, parts::KUBERNETES_1_34, parts::IMAGES_1_34],
         refuse: stage::refuse,
         run: Run::OnStage(control_plane::run),
+    },
+    Layer {
+        name: "control-plane-units",
+        about: "the same by units alone, with a later Kubernetes and no temporary plane",
+        packages: CLUSTER,
+        parts: &[parts::ROOT, parts::PAUSE, parts::KUBERNETES_1_36, parts::IMAGES_1_36],
+        refuse: stage::refuse,
+        run: Run::OnStage(control_plane::run_units),
     },
 ];
 

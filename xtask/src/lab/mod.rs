@@ -75,8 +75,15 @@ pub const IMAGES_1_34: Part = Part {
     recipe: || images::recipe("1.34"),
     build: |place| images::build("1.34", &KUBERNETES_1_34, place),
 };
+pub const IMAGES_1_36: Part = Part {
+    name: "images-1.36",
+    about: "the same images of a later minor",
+    recipe: || images::recipe("1.36"),
+    build: |place| images::build("1.36", &KUBERNETES_1_36, place),
+};
 
-const PARTS: &[Part] = &[ROOT, PAUSE, ETCD, KUBERNETES_1_34, KUBERNETES_1_36, IMAGES_1_34];
+const PARTS: &[Part] =
+    &[ROOT, PAUSE, ETCD, KUBERNETES_1_34, KUBERNETES_1_36, IMAGES_1_34, IMAGES_1_36];
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let cache = cache_directory()?;

@@ -167,6 +167,12 @@ fn modes_are_narrow(master: &Machine) -> anyhow::Result<()> {
     Ok(())
 }
 
+pub fn version_is(master: &Machine, start: &str) -> anyhow::Result<()> {
+    let version = &get(master, "/version")?["gitVersion"];
+    ensure!(version.as_str().is_some_and(|text| text.starts_with(start)), "it is {version}");
+    Ok(())
+}
+
 /// The worker has a certificate of its own and nothing of an administrator.
 pub fn of_the_worker(master: &Machine, worker: &Machine) -> anyhow::Result<usize> {
     let pem = "/var/lib/kubelet/pki/kubelet-client-current.pem";
@@ -190,11 +196,11 @@ pub fn of_the_worker(master: &Machine, worker: &Machine) -> anyhow::Result<usize
     Ok(2)
 }
 
-/// Everything of the two files is there, labelled and ready, and a second run does nothing.
+/// Everything of the files is there, labelled and ready, and a second run does nothing.
 pub fn of_the_add_ons(master: &Machine) -> anyhow::Result<usize> {
     let deployment = get(master, "/apis/apps/v1/namespaces/shop/deployments/front")?;
     ensure!(deployment["status"]["availableReplicas"] == 2, "{}", deployment["status"]);
-    ensure!(deployment["metadata"]["labels"]["tenon/addon"] == "10-shop", "no label");
+    ensure!(deployment["metadata"]["labels"]["tenon/addon"] == "30-front", "no label");
     let widget = get(master, "/apis/lab.tenon.dev/v1/namespaces/shop/widgets/first")?;
     ensure!(widget["spec"]["size"] == 3, "{widget}");
     let pods = get(master, "/api/v1/namespaces/shop/pods")?;

@@ -14,11 +14,12 @@ use std::time::Instant;
 use anyhow::{Context, ensure};
 use serde_json::Value;
 
-use self::disks::{IMAGES, MASTER, MASTER_ADDRESS, WORKER, WORKER_ADDRESS};
+use self::disks::{MASTER, MASTER_ADDRESS, Release, WORKER, WORKER_ADDRESS};
 use self::lan::Lan;
 use super::machine::{Disk, Machine, text};
 use super::network::Network;
 use super::stage::Stage;
+use crate::lab::{IMAGES_1_34, IMAGES_1_36, KUBERNETES_1_34, KUBERNETES_1_36};
 
 /// Seconds that one run of the bootstrap may take on a busy host.
 const BOOTSTRAP: u64 = 540;
@@ -27,17 +28,28 @@ const KILLS: &[&str] =
     &["etcd", "bootstrap-plane", "objects", "final-plane", "hand-over", "verify"];
 const STATE: &str = "/var/lib/tenon/state.json";
 
+const RELEASE_1_34: Release = Release { kubernetes: KUBERNETES_1_34, images: IMAGES_1_34 };
+const RELEASE_1_36: Release = Release { kubernetes: KUBERNETES_1_36, images: IMAGES_1_36 };
+/// Up to a kubelet; what comes after is run by hand, to be disturbed.
+const PREPARED: &[&str] = &["k8s-node-bootstrap.service", "kubelet.service"];
+/// Everything that a first master has.
+const EVERYTHING: &[&str] = &[
+    "k8s-node-bootstrap.service",
+    "tenon-runtime-reset.service",
+    "kubelet.service",
+    "tenon-bootstrap.path",
+    "tenon-addons.path",
+];
+
 pub fn run(stage: &Stage) -> anyhow::Result<usize> {
     let lan = Lan::new(stage)?;
     let network = lan.plug(stage, "cp", MASTER_ADDRESS)?;
-    let disk = disks::master(stage)?;
+    let disk = disks::master(stage, &RELEASE_1_34, "loopback", PREPARED)?;
+    disks::with_deployment(&disk)?;
+    let start = Instant::now();
     let master = Machine::boot(&disk, &network)?;
-    master.wait_for_boot()?;
-    for name in IMAGES {
-        master.must(&["ctr", "-n", "k8s.io", "images", "import", &format!("/opt/{name}.tar")])?;
-    }
     prepared(&master)?;
-    println!("  machine is prepared");
+    println!("  machine from boot to a kubelet: {:.1} s", start.elapsed().as_secs_f64());
     a_taken_port_blocks(&master)?;
     foreign_data_blocks(&master)?;
     let kills = killed_and_run_again(&master)?;
@@ -47,7 +59,7 @@ pub fn run(stage: &Stage) -> anyhow::Result<usize> {
 
     let authority = master.must(&["cat", "/etc/kubernetes/pki/ca.crt"])?;
     let cable = lan.plug(stage, "worker", WORKER_ADDRESS)?;
-    let worker_disk = disks::worker(stage, &authority)?;
+    let worker_disk = disks::worker(stage, &RELEASE_1_34, &authority)?;
     let start = Instant::now();
     let worker = Machine::boot(&worker_disk, &cable)?;
     checks::wait_until("the worker is Ready", 180, || {
@@ -64,6 +76,35 @@ pub fn run(stage: &Stage) -> anyhow::Result<usize> {
     Ok(cases + 2)
 }
 
+/// Nobody touches the machine: its units start each other, from the first boot to the add-ons.
+pub fn run_units(stage: &Stage) -> anyhow::Result<usize> {
+    let network = Lan::new(stage)?.plug(stage, "cp", MASTER_ADDRESS)?;
+    let disk = disks::master(stage, &RELEASE_1_36, "direct", EVERYTHING)?;
+    let start = Instant::now();
+    let master = Machine::boot(&disk, &network)?;
+    checks::wait_until("the add-ons are done", 300, || {
+        let done = master.run(&["test", "-e", "/var/lib/tenon/done/addons"])?;
+        Ok(done.status.success().then_some(()))
+    })?;
+    println!("  boot to add-ons: {:.1} s", start.elapsed().as_secs_f64());
+    for unit in ["k8s-node-bootstrap", "tenon-bootstrap", "tenon-addons"] {
+        checks::wait_until(&format!("{unit} is over"), 20, || {
+            let state = master.property(&format!("{unit}.service"), "ActiveState")?;
+            let runs = master.property(&format!("{unit}.service"), "NRestarts")?;
+            ensure!(state == "active" && runs == "0", "{unit} is {state} after {runs} restarts");
+            Ok(Some(()))
+        })?;
+    }
+    let failed = master.must(&["systemctl", "--failed", "--plain", "--no-legend"])?;
+    ensure!(failed.is_empty(), "failed: {failed}");
+    let status = master.must(&["tenon", "stage", "status"])?;
+    println!("{status}");
+    checks::keys_for_questions(&master)?;
+    let cases = checks::of_the_control_plane(&master)?;
+    checks::version_is(&master, "v1.36.")?;
+    Ok(cases + 2)
+}
+
 /// The power of both machines failed; the master alone brings its cluster up again, by what the
 /// kubelet finds on its disk.
 fn the_cluster_comes_back(disk: &Disk, network: &Network) -> anyhow::Result<()> {
@@ -77,18 +118,18 @@ fn the_cluster_comes_back(disk: &Disk, network: &Network) -> anyhow::Result<()> 
     a_second_run_changes_nothing(&master)
 }
 
-/// What `stage prepare` leaves: keys for the kubelet, and the kubelet running.
+/// The first stage is done, by its unit, and the kubelet runs.
 fn prepared(master: &Machine) -> anyhow::Result<()> {
-    let words = ["tenon", "stage", "bootstrap", "--phase", "pki", "--phase", "kubeconfig"];
-    master.must(&words)?;
-    checks::wait_until("the kubelet is healthy", 90, || {
+    checks::wait_until("the kubelet is healthy", 120, || {
         let healthy = master.run(&["curl", "-sf", "http://127.0.0.1:10248/healthz"])?;
         Ok(healthy.status.success().then_some(()))
-    })
+    })?;
+    master.must(&["test", "-e", "/var/lib/tenon/done/prepare"]).map(drop)
 }
 
 /// Runs the bootstrap, expects this exit code and these words, and that nothing was written.
 fn blocked(master: &Machine, exit: i32, words: &str) -> anyhow::Result<()> {
+    master.must(&["tenon", "stage", "reset", "bootstrap", "--yes"])?;
     let output = master.run(&["tenon", "stage", "bootstrap"])?;
     let said = text(&output);
     ensure!(output.status.code() == Some(exit), "exit {:?}, not {exit}: {said}", output.status);
