@@ -3,6 +3,7 @@
 //! ```text
 //! bootstrap_token  tokens that machines join with, and the proof that they make possible
 //! config    what the user asked for: documents, merge, validation, Config
+//! control_plane  a cluster's own programs: static pods, objects, add-ons
 //! decode    bytes → parts: base64, gzip and MIME removed, within limits
 //! expression  the language of maxPodsExpression
 //! facts     what the machine is
@@ -29,6 +30,7 @@
 pub mod bootstrap_token;
 pub mod codes;
 pub mod config;
+pub mod control_plane;
 pub mod decode;
 pub mod expression;
 pub mod facts;

@@ -12,6 +12,7 @@
 //! random     bytes from the operating system
 //! root       the directory a run works on
 //! cluster    the Kubernetes API
+//! control_plane  starts a cluster and fills it
 //! command    the one way to run a program
 //! stop       SIGINT and SIGTERM
 //! systemd    the service manager over D-Bus
@@ -23,6 +24,7 @@
 pub mod apply;
 pub mod cluster;
 pub mod command;
+pub mod control_plane;
 pub mod gather;
 pub mod job;
 pub mod net;

@@ -6,6 +6,7 @@
 mod boot;
 mod cloud_init;
 mod cluster;
+mod control_plane;
 mod kill;
 mod lab;
 mod machine;
@@ -13,9 +14,11 @@ mod metadata;
 mod network;
 mod pki;
 mod stage;
+mod stages;
 mod units;
 mod userdata;
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -37,6 +40,9 @@ pub struct Args {
     /// A layer that this host cannot run is a failure
     #[arg(long)]
     no_skip: bool,
+    /// Test this binary instead of building the static one
+    #[arg(long, value_name = "FILE")]
+    binary: Option<std::path::PathBuf>,
 }
 
 /// One kind of end-to-end test.
@@ -98,6 +104,14 @@ const LAYERS: &[Layer] = &[
         run: Run::Here(pki::run),
     },
     Layer {
+        name: "stages",
+        about: "Ignition to add-ons over simulated boots, with a fault at every step",
+        packages: &[("systemd", "systemctl"), ("curl", "curl"), ("python3", "python3")],
+        parts: &[],
+        refuse: units::refuse,
+        run: Run::Here(stages::run),
+    },
+    Layer {
         name: "boot",
         about: "a machine boots with Tenon as its bootstrap service, under a real systemd and containerd",
         packages: MACHINE,
@@ -137,6 +151,22 @@ const LAYERS: &[Layer] = &[
         refuse: stage::refuse,
         run: Run::OnStage(cluster::run_1_36),
     },
+    Layer {
+        name: "control-plane",
+        about: "a cluster from nothing: static pods, hand-over, a worker by token, add-ons",
+        packages: CLUSTER,
+        parts: &[parts::ROOT, parts::PAUSE, parts::KUBERNETES_1_34, parts::IMAGES_1_34],
+        refuse: stage::refuse,
+        run: Run::OnStage(control_plane::run),
+    },
+    Layer {
+        name: "control-plane-units",
+        about: "the same by units alone, with a later Kubernetes and no temporary plane",
+        packages: CLUSTER,
+        parts: &[parts::ROOT, parts::PAUSE, parts::KUBERNETES_1_36, parts::IMAGES_1_36],
+        refuse: stage::refuse,
+        run: Run::OnStage(control_plane::run_units),
+    },
 ];
 
 /// What the control plane needs besides.
@@ -162,7 +192,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         return Ok(());
     }
     let chosen = choose(&args.layers)?;
-    let lab = Lab::open()?;
+    let lab = Lab::open(args.binary.as_deref())?;
     let mut rows = Vec::new();
     for layer in chosen {
         println!("== {}: {}", layer.name, layer.about);

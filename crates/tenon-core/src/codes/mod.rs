@@ -8,6 +8,7 @@ use std::fmt;
 
 pub mod cluster;
 pub mod config;
+pub mod control_plane;
 pub mod decode;
 pub mod facts;
 pub mod host;
@@ -68,6 +69,7 @@ pub fn all() -> Vec<&'static Page> {
     let rooms = [
         cluster::ALL,
         config::ALL,
+        control_plane::ALL,
         decode::ALL,
         facts::ALL,
         host::ALL,

@@ -2,7 +2,7 @@
 //! not start a stage again after those. Every other exit is tried again.
 
 super::pages! {
-    BAD_TOKEN = "TN03700" "bad-bootstrap-token",
+    BAD_TOKEN = "TN03700" "bad-token-field",
         why: "a bootstrap token is six letters or digits, a dot, and sixteen more, all lower case",
         fix: "make one with `tenon token create`";
     BAD_SOURCE = "TN03701" "bad-asset-source",
@@ -53,6 +53,9 @@ super::pages! {
     NO_RUNTIME = "TN03715" "no-fitting-runtime",
         why: "no image of the catalogue fits the wanted versions, this architecture and this operating system",
         fix: "add an image to the catalogue, or widen the mapping";
+    BAD_ENVIRONMENT = "TN03718" "bad-kubelet-environment",
+        why: "an environment file of systemd holds one value per line between quotes",
+        fix: "take line breaks and double quotes out of labels and flags";
     VERSION_SKEW = "TN06700" "version-skew",
         why: "a kubelet may be up to three minors older than its API server and never newer",
         fix: "install a kubelet of the cluster's minor, or upgrade the control plane first";

@@ -167,7 +167,12 @@ fn safe(request: &Request<'_>) -> Vec<Finding> {
     }
     if request.os == Os::FedoraCoreos && !machine.time_servers.is_empty() {
         let fix = "configure chrony in the image";
-        refuse(&pages::NOT_SUPPORTED, "spec.timeServers", "Fedora CoreOS keeps time with chrony", fix);
+        refuse(
+            &pages::NOT_SUPPORTED,
+            "spec.timeServers",
+            "Fedora CoreOS keeps time with chrony",
+            fix,
+        );
     }
     findings
 }
@@ -260,7 +265,8 @@ fn check(config: &Value) -> Vec<Finding> {
         }
         let hash = file.pointer("/contents/verification/hash").and_then(Value::as_str);
         let digits = hash.map(|hash| hash.trim_start_matches("sha512-"));
-        let is_hex = |digits: &str| digits.len() == 128 && digits.bytes().all(|b| b.is_ascii_hexdigit());
+        let is_hex =
+            |digits: &str| digits.len() == 128 && digits.bytes().all(|b| b.is_ascii_hexdigit());
         if digits.is_some_and(|digits| !is_hex(digits)) {
             refuse(format!("{place}.contents.verification.hash"), "a sha512 has 128 digits");
         }

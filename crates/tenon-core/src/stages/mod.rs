@@ -13,9 +13,16 @@
 //!
 //! Pure as all of this crate: `tenon-host` holds the locks, the clock and the disk.
 
+pub mod bundle;
 pub mod fields;
+pub mod ignition;
+pub mod kubelet;
 pub mod machine;
+pub mod mappings;
+pub mod os_update;
 pub mod paths;
 pub mod state;
+pub mod status;
+pub mod units;
 
-pub use machine::{Machine, Role, load};
+pub use machine::{Machine, Role, load, load_as};

@@ -102,11 +102,11 @@ impl<'r> Run<'r> {
             return Err(Problem::new(&pages::MARKER_BY_HAND, what).into());
         }
         let mut run = Run { root, machine, boot_id, stage, state, _lock: lock };
-        run.begin(&text, inputs)?;
+        run.begin(&text, inputs, &order.forced)?;
         Ok(Opened::Run(Box::new(run)))
     }
 
-    fn begin(&mut self, text: &str, inputs: String) -> Result<(), Problem> {
+    fn begin(&mut self, text: &str, inputs: String, forced: &[String]) -> Result<(), Problem> {
         let machine_id = self.root.read_text(paths::MACHINE_ID).ok().flatten().unwrap_or_default();
         let before = self.state.text("node.machineId").to_owned();
         if !before.is_empty() && !machine_id.is_empty() && before != machine_id {
@@ -123,6 +123,9 @@ impl<'r> Run<'r> {
             }
             state.enter_boot(&boot_id);
             state.set(stage, "inputs", inputs.into());
+            if !forced.is_empty() {
+                state.set_output(stage, "forced", &forced.join(" "));
+            }
             if state.field(stage, "startedAt").is_none() {
                 state.set(stage, "startedAt", timestamp().into());
             }
@@ -305,9 +308,9 @@ impl<'r> Run<'r> {
             state.set(stage, "step", Value::Null);
             state.set(stage, "lastError", Value::Null);
         })?;
-        fail::after("state");
+        fail::after(&format!("{stage}-state"));
         mark(self.root, stage, &self.state)?;
-        fail::after("marker");
+        fail::after(&format!("{stage}-marker"));
         disk::remove(self.root, &paths::trigger(stage))?;
         disk::remove(self.root, paths::ISSUE)?;
         self.note("end", status.word(), 0, words)?;
@@ -374,7 +377,8 @@ pub fn timestamp() -> String {
     now.ok().and_then(|now| now.format(&Rfc3339).ok()).unwrap_or_default()
 }
 
-fn inputs(config: &str, forced: &[String]) -> String {
+/// The digest of what a stage works from.
+pub fn inputs(config: &str, forced: &[String]) -> String {
     format!("sha256:{}", sha256(format!("{config}\n{}", forced.join("\n")).as_bytes()))
 }
 

@@ -5,10 +5,12 @@ mod cloudformation;
 mod cluster_args;
 mod completions;
 mod config;
+mod control_plane;
 mod csr;
 mod eks_token;
 mod explain;
 mod facts;
+mod ignition;
 mod imds;
 mod init;
 mod launch_template;
@@ -24,6 +26,12 @@ mod rehearse;
 mod schema;
 mod signal;
 mod sources;
+mod stage;
+mod stage_addons;
+mod stage_assets;
+mod stage_bootstrap;
+mod stage_prepare;
+mod stage_status;
 mod status;
 mod token;
 mod undo;
@@ -140,6 +148,18 @@ enum Command {
     Csr(csr::Command),
     /// Print a token for an EKS cluster, as its kubeconfig asks for
     EksToken(eks_token::Args),
+    /// Start the control plane of a new cluster, or show its files
+    #[command(subcommand)]
+    ControlPlane(control_plane::Command),
+    /// Write the Ignition config of a machine's first boot
+    #[command(subcommand)]
+    Ignition(ignition::IgnitionCommand),
+    /// Write the systemd units of a staged first boot
+    #[command(subcommand)]
+    Units(ignition::UnitsCommand),
+    /// Run, watch and reopen the stages of a first boot
+    #[command(subcommand)]
+    Stage(stage::Command),
     /// Print the JSON Schema of an answer
     Schema(schema::Args),
     /// Print a completion script for a shell
@@ -174,6 +194,10 @@ impl Command {
             Command::Token(command) => token::run(&command, global),
             Command::Csr(command) => csr::run(&command, global),
             Command::EksToken(args) => eks_token::run(&args),
+            Command::ControlPlane(command) => control_plane::run(&command, global),
+            Command::Ignition(command) => ignition::ignition(&command),
+            Command::Units(command) => ignition::units(&command, global),
+            Command::Stage(command) => stage::run(&command, global),
             Command::Schema(args) => schema::run(&args),
             Command::Completions(args) => completions::run(&args),
             Command::Status(args) => status::run(&args, global),

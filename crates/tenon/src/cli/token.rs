@@ -142,13 +142,12 @@ impl Join {
         let host = self.endpoint.trim_start_matches("https://");
         format!(
             "# In the MachineConfig of the joining machine:\n\
-             spec:\n  role: worker\n  cluster:\n    endpoint: {}\n    certificateAuthority: {}\n  \
+             spec:\n  cluster:\n    endpoint: {endpoint}\n    caHash: \"{hash}\"\n  \
              bootstrapToken:\n    token: {token}\n\
              # With kubeadm:\n\
-             # kubeadm join {host} --token {token} --discovery-token-ca-cert-hash {}\n",
-            self.endpoint,
-            self.authority,
-            self.hash,
+             # kubeadm join {host} --token {token} --discovery-token-ca-cert-hash {hash}\n",
+            endpoint = self.endpoint,
+            hash = self.hash,
             token = token.expose(),
         )
     }

@@ -71,13 +71,7 @@ struct Row {
 
 macro_rules! row {
     ($name:literal, $on:expr, direct: $direct:literal, private: $private:literal) => {
-        Row {
-            name: $name,
-            text: include_str!($name),
-            on: $on,
-            direct: $direct,
-            private: $private,
-        }
+        Row { name: $name, text: include_str!($name), on: $on, direct: $direct, private: $private }
     };
 }
 
@@ -167,13 +161,20 @@ mod tests {
         ] {
             assert!(first.contains(&row), "{row:?} in {first:?}");
         }
-        assert!(names(Role::FirstMaster, Assets::None).contains(&("tenon-assets.service", Some(true))));
+        assert!(
+            names(Role::FirstMaster, Assets::None).contains(&("tenon-assets.service", Some(true)))
+        );
         assert!(names(Role::Master, Assets::Pull).contains(&("tenon-join.service", Some(true))));
-        assert!(names(Role::Worker, Assets::Pull).iter().all(|(name, _)| !name.contains("bootstrap.path")));
+        assert!(
+            names(Role::Worker, Assets::Pull)
+                .iter()
+                .all(|(name, _)| !name.contains("bootstrap.path"))
+        );
     }
 
     #[test]
-    fn a_path_and_its_service_have_the_same_condition_and_no_unit_requires_a_stage_of_the_kubelet() {
+    fn a_path_and_its_service_have_the_same_condition_and_no_unit_requires_a_stage_of_the_kubelet()
+    {
         let units = render(&target(Role::FirstMaster, 252, Assets::Push));
         let body = |name: &str| units.iter().find(|unit| unit.name == name).unwrap().body.clone();
         for stage in ["assets", "bootstrap", "addons"] {

@@ -11,12 +11,12 @@
 //! Nothing here runs on the default path of a complete config: no TLS, no name look-up.
 
 pub mod cloudformation;
-mod credentials;
+pub(crate) mod credentials;
 pub mod ec2;
 pub mod eks;
 pub mod eks_token;
 mod endpoint;
-mod transport;
+pub(crate) mod transport;
 mod xml;
 
 use tenon_core::config::{AwsApi, Config, MaxPodsMode, NameRule};

@@ -200,11 +200,19 @@ pub fn signed(
 }
 
 pub(super) fn agent(environment: &Environment, url: &str, left: Duration) -> ureq::Agent {
+    trusting_agent(environment, url, left, RootCerts::WebPki)
+}
+
+/// A client for one address, with the proxy of the variables and the roots that it trusts.
+pub(crate) fn trusting_agent(
+    environment: &Environment,
+    url: &str,
+    left: Duration,
+    roots: RootCerts,
+) -> ureq::Agent {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = TlsConfig::builder()
-        .unversioned_rustls_crypto_provider(provider)
-        .root_certs(RootCerts::WebPki)
-        .build();
+    let tls =
+        TlsConfig::builder().unversioned_rustls_crypto_provider(provider).root_certs(roots).build();
     ureq::Agent::config_builder()
         .tls_config(tls)
         .proxy(proxy(environment, url))
