@@ -5,7 +5,9 @@ use tenon_core::codes::pki as pages;
 use tenon_core::kubeconfig::{self, Credential, Kubeconfig, Material};
 use tenon_core::pki::check::finding;
 use tenon_core::pki::table::{KubeconfigRow, Server};
-use tenon_core::pki::{Certificate, Identity, KUBECONFIG_DIRECTORY, KUBECONFIGS, certificate_path};
+use tenon_core::pki::{
+    Certificate, Identity, KUBECONFIG_DIRECTORY, KUBECONFIGS, certificate_path, pem,
+};
 use tenon_core::problem::Problem;
 
 use super::disk;
@@ -22,6 +24,15 @@ pub(super) struct Held {
     pub(super) config: Kubeconfig,
     pub(super) certificate: Certificate,
     pub(super) key: KeyPair,
+}
+
+impl Held {
+    /// True when the kubeconfig accepts servers of this CA.
+    pub(super) fn trusts(&self, authority: &Certificate) -> bool {
+        let Some(Material::Inline(bytes)) = &self.config.authority else { return true };
+        let blocks = pem::blocks(&String::from_utf8_lossy(bytes)).unwrap_or_default();
+        blocks.iter().any(|block| block.der == authority.der)
+    }
 }
 
 pub(super) fn path(name: &str) -> String {
