@@ -6,6 +6,7 @@
 mod boot;
 mod cloud_init;
 mod cluster;
+mod control_plane;
 mod kill;
 mod lab;
 mod logs;
@@ -13,10 +14,13 @@ mod machine;
 mod metadata;
 mod network;
 mod nodeadm;
+mod pki;
 mod stage;
+mod stages;
 mod units;
 mod userdata;
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -41,6 +45,9 @@ pub struct Args {
     /// Draw the timeline of the layer `cluster` into the documentation
     #[arg(long)]
     save_timeline: bool,
+    /// Test this binary instead of building the static one
+    #[arg(long, value_name = "FILE")]
+    binary: Option<std::path::PathBuf>,
 }
 
 /// One kind of end-to-end test.
@@ -102,6 +109,22 @@ const LAYERS: &[Layer] = &[
         run: Run::Here(userdata::run),
     },
     Layer {
+        name: "pki",
+        about: "Tenon's certificates, tokens and approvals before openssl, etcd and an API server",
+        packages: &[("openssl", "openssl")],
+        parts: &[parts::ETCD, parts::KUBERNETES_1_34],
+        refuse: pki::refuse,
+        run: Run::Here(pki::run),
+    },
+    Layer {
+        name: "stages",
+        about: "Ignition to add-ons over simulated boots, with a fault at every step",
+        packages: &[("systemd", "systemctl"), ("curl", "curl"), ("python3", "python3")],
+        parts: &[],
+        refuse: units::refuse,
+        run: Run::Here(stages::run),
+    },
+    Layer {
         name: "boot",
         about: "a machine boots with Tenon as its bootstrap service, under a real systemd and containerd",
         packages: MACHINE,
@@ -155,6 +178,22 @@ const LAYERS: &[Layer] = &[
         refuse: stage::refuse,
         run: Run::OnStage(cluster::run_1_36),
     },
+    Layer {
+        name: "control-plane",
+        about: "a cluster from nothing: static pods, hand-over, a worker by token, add-ons",
+        packages: CLUSTER,
+        parts: &[parts::ROOT, parts::PAUSE, parts::KUBERNETES_1_34, parts::IMAGES_1_34],
+        refuse: stage::refuse,
+        run: Run::OnStage(control_plane::run),
+    },
+    Layer {
+        name: "control-plane-units",
+        about: "the same by units alone, with a later Kubernetes and no temporary plane",
+        packages: CLUSTER,
+        parts: &[parts::ROOT, parts::PAUSE, parts::KUBERNETES_1_36, parts::IMAGES_1_36],
+        refuse: stage::refuse,
+        run: Run::OnStage(control_plane::run_units),
+    },
 ];
 
 /// What the control plane needs besides.
@@ -188,7 +227,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         return Ok(());
     }
     let chosen = choose(&args.layers)?;
-    let lab = Lab::open()?;
+    let lab = Lab::open(args.binary.as_deref())?;
     let mut rows = Vec::new();
     for layer in chosen {
         println!("== {}: {}", layer.name, layer.about);

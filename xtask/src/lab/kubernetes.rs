@@ -8,7 +8,7 @@ use anyhow::Context;
 use super::{go_build, source};
 
 const PROGRAMS: &[&str] =
-    &["kubelet", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
+    &["kubelet", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubeadm"];
 
 pub(super) fn recipe(minor: &str) -> anyhow::Result<String> {
     let (module, sums) = (source(&pinned(minor, "go.mod"))?, source(&pinned(minor, "go.sum"))?);
@@ -27,7 +27,7 @@ pub(super) fn build(minor: &str, place: &Path) -> anyhow::Result<()> {
 }
 
 /// `1.34.10`, from the line that requires it.
-fn version(minor: &str) -> anyhow::Result<String> {
+pub(super) fn version(minor: &str) -> anyhow::Result<String> {
     let text = source(&pinned(minor, "go.mod"))?;
     let line = text.lines().find_map(|line| line.strip_prefix("require k8s.io/kubernetes v"));
     Ok(line.context("go.mod names no version of Kubernetes")?.trim().to_owned())

@@ -4,12 +4,16 @@
 //! new part and a kept one is never stale. A part appears under its name only when it is whole.
 
 mod debian;
+mod etcd;
+mod image;
+mod images;
 mod kubernetes;
 mod nodeadm;
 mod pause;
 mod root;
 
 pub use nodeadm::version as nodeadm_version;
+pub use images::REPOSITORY as IMAGE_REPOSITORY;
 pub use pause::NAME as PAUSE_IMAGE;
 
 use std::fs;
@@ -49,7 +53,7 @@ pub const ROOT: Part = Part {
 };
 pub const PAUSE: Part = Part {
     name: "pause",
-    about: "the one container image of the lab",
+    about: "the image of sandboxes and pods",
     recipe: pause::recipe,
     build: pause::build,
 };
@@ -67,7 +71,7 @@ pub const VALGRIND: Part = Part {
 };
 pub const KUBERNETES_1_34: Part = Part {
     name: "kubernetes-1.34",
-    about: "kubelet, API server, controller manager and scheduler, from their Go modules",
+    about: "kubelet, control plane and kubeadm, from their Go modules",
     recipe: || kubernetes::recipe("1.34"),
     build: |place| kubernetes::build("1.34", place),
 };
@@ -86,6 +90,21 @@ pub const NODEADM: Part = Part {
 };
 
 const PARTS: &[Part] = &[ROOT, PAUSE, ETCD, VALGRIND, KUBERNETES_1_34, KUBERNETES_1_36, NODEADM];
+pub const IMAGES_1_34: Part = Part {
+    name: "images-1.34",
+    about: "images of etcd, API server, controller manager and scheduler",
+    recipe: || images::recipe("1.34"),
+    build: |place| images::build("1.34", &KUBERNETES_1_34, place),
+};
+pub const IMAGES_1_36: Part = Part {
+    name: "images-1.36",
+    about: "the same images of a later minor",
+    recipe: || images::recipe("1.36"),
+    build: |place| images::build("1.36", &KUBERNETES_1_36, place),
+};
+
+const PARTS: &[Part] =
+    &[ROOT, PAUSE, ETCD, KUBERNETES_1_34, KUBERNETES_1_36, IMAGES_1_34, IMAGES_1_36];
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let cache = cache_directory()?;

@@ -9,6 +9,7 @@ use std::fmt;
 pub mod cluster;
 pub mod checks;
 pub mod config;
+pub mod control_plane;
 pub mod decode;
 pub mod doctor;
 pub mod facts;
@@ -19,6 +20,7 @@ pub mod max_pods;
 pub mod pki;
 pub mod plan;
 pub mod timeline;
+pub mod stages;
 pub mod usage;
 pub mod userdata;
 
@@ -72,6 +74,7 @@ pub fn all() -> Vec<&'static Page> {
         cluster::ALL,
         checks::ALL,
         config::ALL,
+        control_plane::ALL,
         decode::ALL,
         doctor::ALL,
         facts::ALL,
@@ -82,6 +85,7 @@ pub fn all() -> Vec<&'static Page> {
         pki::ALL,
         plan::ALL,
         timeline::ALL,
+        stages::ALL,
         usage::ALL,
         userdata::ALL,
     ];

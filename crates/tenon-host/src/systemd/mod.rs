@@ -118,6 +118,12 @@ impl Manager {
         self.call("Reload", &()).map(|_| ()).map_err(|error| refused("reloading units", &error))
     }
 
+    /// Asks for a reboot of the machine, which nothing that follows can take back.
+    pub fn reboot(&self) -> Result<(), Problem> {
+        let asked = self.call("StartUnit", &("reboot.target", "replace-irreversibly"));
+        asked.map(|_| ()).map_err(|error| refused("asking for a reboot", &error))
+    }
+
     /// Lets a unit that failed too often start again.
     pub fn reset_failed(&self, unit: &str) -> Result<(), Problem> {
         let reset = self.call("ResetFailedUnit", &unit);

@@ -3,12 +3,19 @@
 mod bootstrap;
 mod check_args;
 mod cloudformation;
+mod cluster_args;
 mod completions;
 mod config;
 mod doctor;
 mod explain;
 mod facts;
 mod harden;
+mod control_plane;
+mod csr;
+mod eks_token;
+mod explain;
+mod facts;
+mod ignition;
 mod imds;
 mod init;
 mod launch_template;
@@ -20,14 +27,23 @@ mod max_pods;
 mod names;
 mod net;
 mod node_args;
+mod pki;
+mod pki_identity;
 mod plan;
 mod reference;
 mod rehearse;
 mod schema;
 mod signal;
 mod sources;
+mod stage;
+mod stage_addons;
+mod stage_assets;
+mod stage_bootstrap;
+mod stage_prepare;
+mod stage_status;
 mod status;
 mod timeline;
+mod token;
 mod undo;
 mod usage;
 mod userdata;
@@ -132,6 +148,29 @@ enum Command {
     ///
     /// Example: tenon signal --stack my-nodes --exit-code 0
     Signal(signal::Args),
+    /// Keys, certificates and kubeconfigs of a control-plane node
+    #[command(subcommand)]
+    Pki(pki::Command),
+    /// Bootstrap tokens that machines join a cluster with
+    #[command(subcommand)]
+    Token(token::Command),
+    /// Requests for certificates
+    #[command(subcommand)]
+    Csr(csr::Command),
+    /// Print a token for an EKS cluster, as its kubeconfig asks for
+    EksToken(eks_token::Args),
+    /// Start the control plane of a new cluster, or show its files
+    #[command(subcommand)]
+    ControlPlane(control_plane::Command),
+    /// Write the Ignition config of a machine's first boot
+    #[command(subcommand)]
+    Ignition(ignition::IgnitionCommand),
+    /// Write the systemd units of a staged first boot
+    #[command(subcommand)]
+    Units(ignition::UnitsCommand),
+    /// Run, watch and reopen the stages of a first boot
+    #[command(subcommand)]
+    Stage(stage::Command),
     /// Print the JSON Schema of an answer
     Schema(schema::Args),
     /// Print a completion script for a shell
@@ -174,6 +213,14 @@ impl Command {
             Command::Cloudformation(args) => cloudformation::run(&args),
             Command::LaunchTemplate(args) => launch_template::run(&args, global),
             Command::Signal(args) => signal::run(&args, global),
+            Command::Pki(command) => pki::run(&command, global),
+            Command::Token(command) => token::run(&command, global),
+            Command::Csr(command) => csr::run(&command, global),
+            Command::EksToken(args) => eks_token::run(&args),
+            Command::ControlPlane(command) => control_plane::run(&command, global),
+            Command::Ignition(command) => ignition::ignition(&command),
+            Command::Units(command) => ignition::units(&command, global),
+            Command::Stage(command) => stage::run(&command, global),
             Command::Schema(args) => schema::run(&args),
             Command::Completions(args) => completions::run(&args),
             Command::Doctor(args) => doctor::run(&args, global),

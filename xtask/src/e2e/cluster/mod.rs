@@ -133,7 +133,7 @@ fn user_data(plane: &ControlPlane, shape: &Shape) -> anyhow::Result<String> {
 }
 
 /// The standard alphabet with padding.
-fn base64(bytes: &[u8]) -> String {
+pub fn base64(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
     for chunk in bytes.chunks(3) {
