@@ -31,13 +31,17 @@ const LINKS: &[(&str, &[&str])] = &[
     ),
     (
         "first-master",
-        &["multi-user.target.wants/tenon-bootstrap.path", "multi-user.target.wants/tenon-addons.path"],
+        &[
+            "multi-user.target.wants/tenon-bootstrap.path",
+            "multi-user.target.wants/tenon-addons.path",
+        ],
     ),
     ("master", &["multi-user.target.wants/tenon-join.service"]),
 ];
 
 fn silent(output: &Output, name: &str) -> anyhow::Result<()> {
-    let said = String::from_utf8_lossy(&[output.stdout.as_slice(), &output.stderr].concat()).into_owned();
+    let said =
+        String::from_utf8_lossy(&[output.stdout.as_slice(), &output.stderr].concat()).into_owned();
     ensure!(output.status.success() && said.trim().is_empty(), "{name}: {}\n{said}", output.status);
     Ok(())
 }
@@ -51,9 +55,14 @@ pub fn roles(workshop: &Workshop) -> anyhow::Result<usize> {
     for (role, links) in LINKS {
         for os in ["flatcar", "fcos", "generic"] {
             // Ignition of Debian reads up to 3.3.0.
-            for (spec, systemd) in [("3.0", "252"), ("3.1", "252"), ("3.2", "254"), ("3.3", "257")] {
+            for (spec, systemd) in [("3.0", "252"), ("3.1", "252"), ("3.2", "254"), ("3.3", "257")]
+            {
                 let name = format!("{role}-{os}-{spec}");
-                let text = render(workshop, &config, &["--role", role, "--os", os, "--spec", spec, "--systemd", systemd])?;
+                let text = render(
+                    workshop,
+                    &config,
+                    &["--role", role, "--os", os, "--spec", spec, "--systemd", systemd],
+                )?;
                 let path = place.path().join(format!("{name}.ign"));
                 fs::write(&path, text)?;
                 silent(&Command::new(&workshop.validate).arg(&path).output()?, &name)?;
@@ -91,7 +100,10 @@ fn applied(workshop: &Workshop, place: &Path, role: &str, links: &[&str]) -> any
         .arg(place.join(format!("{role}-generic-3.3.ign")))
         .output()?;
     ensure!(output.status.success(), "{role}: {}", String::from_utf8_lossy(&output.stderr));
-    let enabled = Command::new("systemctl").arg(format!("--root={}", root.display())).arg("preset-all").output()?;
+    let enabled = Command::new("systemctl")
+        .arg(format!("--root={}", root.display()))
+        .arg("preset-all")
+        .output()?;
     ensure!(enabled.status.success(), "{role}: {}", String::from_utf8_lossy(&enabled.stderr));
     let units = root.join("etc/systemd/system");
     for link in links {

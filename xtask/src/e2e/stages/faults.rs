@@ -75,8 +75,11 @@ pub fn clean(workshop: &Workshop) -> anyhow::Result<usize> {
     ensure!(machine.restarts(2, "kubelet.service")? == 0, "the kubelet started more than once");
     let status = machine.tenon(&["stage", "status"])?;
     ensure!(status.status.success(), "status: {}", String::from_utf8_lossy(&status.stdout));
-    let log = std::fs::read_to_string(machine.place().join("log-boot-2"))?;
-    ensure!(log.contains("node components bootstrapped"), "the last line is not in the log");
+    // The seed's last line: for the journal, and for `systemctl status`.
+    for file in ["prepare.log", "show-boot-2"] {
+        let text = std::fs::read_to_string(machine.place().join(file))?;
+        ensure!(text.contains("node components bootstrapped"), "not in {file}: {text}");
+    }
     Ok(order.len())
 }
 

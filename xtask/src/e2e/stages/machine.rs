@@ -169,7 +169,12 @@ impl<'w> Machine<'w> {
     /// Boots until the goals are there, then once more: the boot of every later day.
     pub fn live(&mut self) -> anyhow::Result<()> {
         while !self.reached() {
-            ensure!(self.boots < MOST_BOOTS, "{} boots did not end it: {}", self.boots, self.story());
+            ensure!(
+                self.boots < MOST_BOOTS,
+                "{} boots did not end it: {}",
+                self.boots,
+                self.story()
+            );
             self.boot()?;
         }
         self.boot()
@@ -192,9 +197,12 @@ impl<'w> Machine<'w> {
 
     /// Everything that helps to understand a failure.
     pub fn story(&self) -> String {
-        let status = self.tenon(&["stage", "status"]).map(|output| output.stdout).unwrap_or_default();
-        let timeline =
-            self.tenon(&["stage", "status", "--timeline"]).map(|output| output.stdout).unwrap_or_default();
+        let status =
+            self.tenon(&["stage", "status"]).map(|output| output.stdout).unwrap_or_default();
+        let timeline = self
+            .tenon(&["stage", "status", "--timeline"])
+            .map(|output| output.stdout)
+            .unwrap_or_default();
         format!(
             "events:\n{}\nstatus:\n{}\n{}",
             self.events().join("\n"),
@@ -218,7 +226,8 @@ impl<'w> Machine<'w> {
     pub fn restarts(&self, boot: u32, unit: &str) -> anyhow::Result<u32> {
         let text = fs::read_to_string(self.place().join(format!("show-boot-{boot}")))?;
         let block = text.split("\n\n").find(|block| block.contains(&format!("Id={unit}")));
-        let line = block.and_then(|block| block.lines().find_map(|line| line.strip_prefix("NRestarts=")));
+        let line =
+            block.and_then(|block| block.lines().find_map(|line| line.strip_prefix("NRestarts=")));
         Ok(line.context("no such unit")?.parse()?)
     }
 
@@ -290,7 +299,8 @@ fn walk(root: &Path, path: &Path, map: &mut BTreeMap<String, String>) -> anyhow:
 
 /// A file without the boot that it was written in.
 fn plain(text: &str) -> String {
-    let keep = |line: &&str| !line.starts_with("TENON_PREPARED_BOOT_ID") && !line.starts_with("# Written");
+    let keep =
+        |line: &&str| !line.starts_with("TENON_PREPARED_BOOT_ID") && !line.starts_with("# Written");
     text.lines().filter(keep).collect::<Vec<_>>().join("\n")
 }
 

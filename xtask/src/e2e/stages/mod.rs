@@ -47,7 +47,11 @@ const CASES: &[Case] = &[
 ];
 
 pub fn run(lab: &Lab) -> anyhow::Result<usize> {
-    must(Command::new(env!("CARGO")).current_dir(&lab.repository).args(["build", "-q", "-p", "tenon"]))?;
+    must(
+        Command::new(env!("CARGO"))
+            .current_dir(&lab.repository)
+            .args(["build", "-q", "-p", "tenon"]),
+    )?;
     let (validate, ignition) = userdata::ignition_programs(lab)?;
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| lab.repository.join("target"), PathBuf::from);

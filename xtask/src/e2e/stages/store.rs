@@ -25,7 +25,9 @@ impl Store {
                 let refused = counted.fetch_add(1, Ordering::SeqCst) < refusals;
                 let (status, body): (u16, &[u8]) = if refused { (503, b"") } else { (200, &body) };
                 let length = body.len();
-                let head = format!("HTTP/1.1 {status} x\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
+                let head = format!(
+                    "HTTP/1.1 {status} x\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+                );
                 // A client that went away asks again.
                 let _ = reader.get_mut().write_all(&[head.as_bytes(), body].concat());
             }
