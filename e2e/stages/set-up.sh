@@ -70,13 +70,11 @@ program "$place/kubelet" <<EOF
 gate=closed; [ ! -e "$root/etc/kubernetes/kubelet.env" ] || gate=open
 prepared=no; [ ! -e "$root/var/lib/tenon/done/prepare" ] || prepared=yes
 echo "\$(cat "$root/proc/sys/kernel/random/boot_id") kubelet start gate=\$gate prepared=\$prepared" >>"$place/events"
-exec sleep 600
 EOF
 program "$place/containerd" <<EOF
 #!/bin/sh
 state=empty; [ ! -e "$root/var/lib/containerd/meta.db" ] || state=old
 echo "\$(cat "$root/proc/sys/kernel/random/boot_id") containerd start \$("$root/usr/bin/containerd" --version | cut -d' ' -f3) state=\$state" >>"$place/events"
-exec sleep 600
 EOF
 program "$root/usr/bin/kubelet" <<EOF
 #!/bin/sh
@@ -99,13 +97,15 @@ done
 # A kubelet that waits for its next try starts within its pace.
 sleep 0.7
 systemctl --user list-units --all --plain --no-legend >"$place/units-\$boot"
-systemctl --user show tenon-assets.service k8s-node-bootstrap.service tenon-bootstrap.service tenon-addons.service kubelet.service -p Id -p NRestarts -p Result -p ExecMainStatus >"$place/show-\$boot"
+systemctl --user show tenon-assets.service k8s-node-bootstrap.service tenon-bootstrap.service tenon-addons.service kubelet.service -p Id -p NRestarts -p Result -p ExecMainStatus -p StatusText >"$place/show-\$boot"
 echo "\$boot end" >>"$place/events"
 systemctl --user exit
 EOF
 mkdir -p "$units/kubelet.service.d" "$units/multi-user.target.wants"
-printf '[Service]\nExecStart=\nExecStart=%s\n' "$place/kubelet" >"$units/kubelet.service.d/99-stand-in.conf"
-printf '[Service]\nExecStart=%s\n' "$place/containerd" >"$units/containerd.service"
+# They note their start before they count as started, so that the order of notes is that of units.
+printf '[Service]\nExecStartPre=%s\nExecStart=\nExecStart=/bin/sleep 600\n' "$place/kubelet" >"$units/kubelet.service.d/99-stand-in.conf"
+printf '[Service]\nStandardError=append:%s\n' "$place/prepare.log" >"$units/k8s-node-bootstrap.service.d/99-log.conf"
+printf '[Service]\nExecStartPre=%s\nExecStart=/bin/sleep 600\n' "$place/containerd" >"$units/containerd.service"
 ln -sf ../containerd.service "$units/multi-user.target.wants/containerd.service"
 printf '[Unit]\nDescription=Multi-User\nWants=probe.service\n' >"$units/multi-user.target"
 printf '[Service]\nType=exec\nExecStart=%s\n' "$place/probe" >"$units/probe.service"

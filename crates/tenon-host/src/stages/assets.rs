@@ -39,16 +39,36 @@ pub struct Assets {
     pub pause: Option<(Duration, Duration)>,
 }
 
-pub const STEPS: &[Step<Assets>] = &[
+const STEPS: &[Step<Assets>] = &[
     Step { name: "fetch", check: fetched, apply: fetch, verify: Some(|_, _| Ok(())) },
     Step { name: "publish", check: published, apply: publish, verify: None },
     Step { name: "arm", check: |_, _| Ok(Check::Needed), apply: arm, verify: Some(|_, _| Ok(())) },
 ];
 
-pub const CLEANUP: &[Step<Assets>] = &[
+const CLEANUP: &[Step<Assets>] = &[
     Step { name: "forget", check: forgotten, apply: forget, verify: None },
     Step { name: "retire", check: retired, apply: retire, verify: None },
 ];
+
+/// Runs the stage to its end. What was sent goes last: until the marker is there, it is what
+/// starts the stage again after a power cut.
+pub fn run(mut run: Box<Run<'_>>, work: &mut Assets) -> Result<(), Problem> {
+    let (root, source) = (run.root, run.machine.assets.source.clone());
+    run.set_output("source", &source)?;
+    run.steps(STEPS, work)?;
+    run.finish(Status::Done, "the assets are published")?;
+    disk::remove(root, DOWNLOAD)?;
+    if source == "push" {
+        apply::discard(root, paths::INCOMING)?;
+    }
+    Ok(())
+}
+
+/// Removes secrets after their use.
+pub fn clean_up(mut run: Box<Run<'_>>, work: &mut Assets) -> Result<(), Problem> {
+    run.steps(CLEANUP, work)?;
+    run.finish(Status::Done, "no secret is left in the assets")
+}
 
 /// True when the source is on a network.
 fn is_remote(source: &str) -> bool {
@@ -173,12 +193,7 @@ fn publish(_: &mut Assets, run: &mut Run<'_>) -> Result<(), Problem> {
     }
     disk::rename(root, TEMPORARY, paths::ASSETS)?;
     apply::discard(root, OLD)?;
-    run.set_output("digest", &digest)?;
-    disk::remove(root, DOWNLOAD)?;
-    if source == "push" {
-        apply::discard(root, paths::INCOMING)?;
-    }
-    Ok(())
+    run.set_output("digest", &digest)
 }
 
 /// Unpacks into the temporary directory and gives the digest.

@@ -120,12 +120,9 @@ impl Place {
         let order = Order { stage, config: paths::CONFIG.into(), forced: Vec::new() };
         let pause = Some((Duration::from_millis(1), Duration::from_millis(1)));
         let mut work = Assets { environment: self.environment.clone(), pause };
-        let steps = if stage == "cleanup" { CLEANUP } else { STEPS };
         match Run::open(&self.root, &order) {
-            Ok(Opened::Run(mut run)) => {
-                run.steps(steps, &mut work)?;
-                run.finish(Status::Done, "done")
-            }
+            Ok(Opened::Run(run)) if stage == "cleanup" => clean_up(run, &mut work),
+            Ok(Opened::Run(run)) => super::run(run, &mut work),
             Ok(Opened::Done { .. }) => Ok(()),
             Err(Failure::Problem(problem)) => Err(problem),
             Err(Failure::Findings(list)) => panic!("{list:?}"),

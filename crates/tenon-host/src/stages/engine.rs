@@ -70,14 +70,17 @@ pub enum Check {
     Needed,
 }
 
+/// Does something on the machine, or says why it could not.
+pub type Act<C> = fn(&mut C, &mut Run<'_>) -> Result<(), Problem>;
+
 /// One step of a stage, over the stage's own context.
 pub struct Step<C> {
     pub name: &'static str,
     /// Whether there is anything to do, from facts.
     pub check: fn(&mut C, &mut Run<'_>) -> Result<Check, Problem>,
-    pub apply: fn(&mut C, &mut Run<'_>) -> Result<(), Problem>,
+    pub apply: Act<C>,
     /// Whether it worked. None: the check must be satisfied now.
-    pub verify: Option<fn(&mut C, &mut Run<'_>) -> Result<(), Problem>>,
+    pub verify: Option<Act<C>>,
 }
 
 impl<'r> Run<'r> {

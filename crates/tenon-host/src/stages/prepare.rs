@@ -352,6 +352,8 @@ pub fn add_reason(run: &mut Run<'_>, reason: &str) -> Result<(), Problem> {
     if !list.iter().any(|known| known == reason) {
         list.push(reason.to_owned());
     }
+    let boot = run.boot_id.clone();
+    run.set_output("reasonsBoot", &boot)?;
     run.set_output("reasons", &list.join(","))
 }
 
@@ -365,6 +367,10 @@ fn reboot_needed(work: &mut Prepare, run: &mut Run<'_>) -> Result<Check, Problem
         add_reason(run, "forced")?;
     }
     let reasons = reasons(run);
+    if !reasons.is_empty() && rebooted_by_others(run) {
+        reboot::clear(run, false)?;
+        return Ok(Check::Satisfied("the machine has rebooted into what was installed".into()));
+    }
     Ok(match (reasons.is_empty(), work.reboot) {
         (true, _) => Check::Satisfied("no reboot is needed".into()),
         (false, RebootWhen::Never) => {
@@ -376,16 +382,28 @@ fn reboot_needed(work: &mut Prepare, run: &mut Run<'_>) -> Result<Check, Problem
     })
 }
 
+/// True when a power cut or a person came first: another boot that shows all that was wanted.
+fn rebooted_by_others(run: &Run<'_>) -> bool {
+    run.state().reboot().is_none()
+        && run.output("reasonsBoot").is_some_and(|boot| boot != run.boot_id)
+        && expectations(run)
+            .iter()
+            .all(|(name, wanted)| shown(run.root, name).as_ref() == Some(wanted))
+}
+
+/// What the next boot must show.
+fn expectations(run: &Run<'_>) -> Vec<(String, String)> {
+    let pairs = [("osVersion", "osExpected"), (RUNTIME, "runtimeExpected")];
+    let wanted = |key: &str| run.output(key).filter(|value| !value.is_empty());
+    pairs
+        .into_iter()
+        .filter_map(|(name, key)| Some((name.to_owned(), wanted(key)?.to_owned())))
+        .collect()
+}
+
 fn do_reboot(work: &mut Prepare, run: &mut Run<'_>) -> Result<(), Problem> {
-    let reasons = reasons(run);
-    let reset = reasons.iter().any(|reason| reason == "runtime-changed");
-    let mut expect = Vec::new();
-    for (name, key) in [("osVersion", "osExpected"), (RUNTIME, "runtimeExpected")] {
-        if let Some(value) = run.output(key).filter(|value| !value.is_empty()) {
-            expect.push((name.to_owned(), value.to_owned()));
-        }
-    }
-    reboot::perform(run, &Wish { reasons, expect, reset }, work.reboot_block)
+    let wish = Wish { reasons: reasons(run), expect: expectations(run) };
+    reboot::perform(run, &wish, work.reboot_block)
 }
 
 /// The version that a program of the machine says it is.

@@ -119,15 +119,16 @@ pub fn install(work: &mut Prepare, run: &mut Run<'_>) -> Result<(), Problem> {
     }
     let path = fetch(work, run, &image)?;
     check_release(run.root, &path, &image)?;
-    disk::make(run.root, LINKS, 0o755)?;
-    disk::link(run.root, &format!("{LINKS}/{RUNTIME}.raw"), &path)?;
     if before.as_deref() != Some(image.version.as_str()) {
         run.set_output("runtimeExpected", &image.version)?;
         let has_state = !run.root.list(STATE).unwrap_or_default().is_empty();
         if before.is_some() && has_state {
             add_reason(run, "runtime-changed")?;
+            reboot::request_reset(run)?;
         }
     }
+    disk::make(run.root, LINKS, 0o755)?;
+    disk::link(run.root, &format!("{LINKS}/{RUNTIME}.raw"), &path)?;
     run.set_output("runtimeInstalled", &image.version)
 }
 
@@ -297,7 +298,7 @@ pub fn reset(root: &Root) -> Result<Vec<String>, Problem> {
     let request: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
     let id = request["reboot"].as_str().unwrap_or_default();
     let state = super::read_state(root)?;
-    let current = state.reboot().map(|reboot| reboot.id).unwrap_or_default();
+    let current = state.output("prepare", reboot::REBOOT_ID).unwrap_or_default();
     if id.is_empty() || current != id {
         let what = "the request to empty the runtime's directory is not of this bootstrap";
         return Err(Problem::new(&pages::RESET_REFUSED, what));
