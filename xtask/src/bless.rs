@@ -18,6 +18,8 @@ pub(crate) fn run() -> anyhow::Result<()> {
             "golden",
             "--test",
             "control_plane",
+            "--test",
+            "stages",
         ])
         .env("TENON_BLESS", "1")
         .current_dir(super::checkout())

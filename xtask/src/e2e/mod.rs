@@ -14,6 +14,7 @@ mod machine;
 mod metadata;
 mod network;
 mod stage;
+mod stages;
 mod units;
 mod userdata;
 
@@ -92,6 +93,14 @@ const LAYERS: &[Layer] = &[
         parts: &[],
         refuse: userdata::refuse,
         run: Run::Here(userdata::run),
+    },
+    Layer {
+        name: "stages",
+        about: "Ignition to add-ons over simulated boots, with a fault at every step",
+        packages: &[("systemd", "systemctl"), ("curl", "curl"), ("python3", "python3")],
+        parts: &[],
+        refuse: units::refuse,
+        run: Run::Here(stages::run),
     },
     Layer {
         name: "boot",

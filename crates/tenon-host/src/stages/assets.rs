@@ -39,16 +39,36 @@ pub struct Assets {
     pub pause: Option<(Duration, Duration)>,
 }
 
-pub const STEPS: &[Step<Assets>] = &[
+const STEPS: &[Step<Assets>] = &[
     Step { name: "fetch", check: fetched, apply: fetch, verify: Some(|_, _| Ok(())) },
     Step { name: "publish", check: published, apply: publish, verify: None },
     Step { name: "arm", check: |_, _| Ok(Check::Needed), apply: arm, verify: Some(|_, _| Ok(())) },
 ];
 
-pub const CLEANUP: &[Step<Assets>] = &[
+const CLEANUP: &[Step<Assets>] = &[
     Step { name: "forget", check: forgotten, apply: forget, verify: None },
     Step { name: "retire", check: retired, apply: retire, verify: None },
 ];
+
+/// Runs the stage to its end. What was sent goes last: until the marker is there, it is what
+/// starts the stage again after a power cut.
+pub fn run(mut run: Box<Run<'_>>, work: &mut Assets) -> Result<(), Problem> {
+    let (root, source) = (run.root, run.machine.assets.source.clone());
+    run.set_output("source", &source)?;
+    run.steps(STEPS, work)?;
+    run.finish(Status::Done, "the assets are published")?;
+    disk::remove(root, DOWNLOAD)?;
+    if source == "push" {
+        apply::discard(root, paths::INCOMING)?;
+    }
+    Ok(())
+}
+
+/// Removes secrets after their use.
+pub fn clean_up(mut run: Box<Run<'_>>, work: &mut Assets) -> Result<(), Problem> {
+    run.steps(CLEANUP, work)?;
+    run.finish(Status::Done, "no secret is left in the assets")
+}
 
 /// True when the source is on a network.
 fn is_remote(source: &str) -> bool {
@@ -173,12 +193,7 @@ fn publish(_: &mut Assets, run: &mut Run<'_>) -> Result<(), Problem> {
     }
     disk::rename(root, TEMPORARY, paths::ASSETS)?;
     apply::discard(root, OLD)?;
-    run.set_output("digest", &digest)?;
-    disk::remove(root, DOWNLOAD)?;
-    if source == "push" {
-        apply::discard(root, paths::INCOMING)?;
-    }
-    Ok(())
+    run.set_output("digest", &digest)
 }
 
 /// Unpacks into the temporary directory and gives the digest.
@@ -277,8 +292,12 @@ fn retire(work: &mut Assets, run: &mut Run<'_>) -> Result<(), Problem> {
     let url = request.uri().to_string();
     let roots = download::roots(&run.machine.ca_certificates);
     let agent = trusting_agent(&work.environment, &url, Duration::from_secs(60), roots);
-    let status = agent.run(request).map(|response| response.status().as_u16());
-    match status {
+    // An object is replaced by nothing, and says so: a body of unknown length is refused.
+    let answer = match method {
+        "PUT" => agent.run(request.map(|()| Vec::<u8>::new())),
+        _ => agent.run(request),
+    };
+    match answer.map(|response| response.status().as_u16()) {
         Ok(200..=299) => run.set_output("retired", method),
         Ok(status @ (400..=407 | 409..=428)) => {
             let what = format!("the store refused to retire the object with status {status}");
@@ -305,3 +324,7 @@ pub fn import(root: &Root, from: &Root, source: &Source) -> Result<String, Probl
     apply::put(root, paths::READY, 0o600, b"")?;
     Ok(bundle::digest(&index))
 }
+
+#[cfg(test)]
+#[path = "assets_tests.rs"]
+mod tests;

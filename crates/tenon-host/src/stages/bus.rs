@@ -170,4 +170,4 @@ pub fn reboot(root: &Root) -> Result<(), Problem> {
 
 #[cfg(test)]
 #[path = "bus_tests.rs"]
-mod tests;
+pub mod tests;

@@ -308,9 +308,9 @@ impl<'r> Run<'r> {
             state.set(stage, "step", Value::Null);
             state.set(stage, "lastError", Value::Null);
         })?;
-        fail::after("state");
+        fail::after(&format!("{stage}-state"));
         mark(self.root, stage, &self.state)?;
-        fail::after("marker");
+        fail::after(&format!("{stage}-marker"));
         disk::remove(self.root, &paths::trigger(stage))?;
         disk::remove(self.root, paths::ISSUE)?;
         self.note("end", status.word(), 0, words)?;

@@ -451,3 +451,7 @@ pub fn lift_update_hold(root: &Root) -> Result<(), Problem> {
     }
     disk::remove(root, "/etc/zincati/config.d/90-tenon.toml")
 }
+
+#[cfg(test)]
+#[path = "prepare_tests.rs"]
+mod tests;

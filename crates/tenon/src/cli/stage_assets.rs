@@ -8,7 +8,6 @@ use tenon_core::config::Kind;
 use tenon_core::config::grammar::Grammar;
 use tenon_core::problem::Problem;
 use tenon_core::stages::paths;
-use tenon_core::stages::state::Status;
 use tenon_host::gather::environment::Environment;
 use tenon_host::root::Root;
 use tenon_host::stages::assets::{self, Assets};
@@ -61,10 +60,7 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
     let mut order = Order { stage: "assets", config: args.config.clone(), forced: Vec::new() };
     if args.cleanup {
         order.stage = "cleanup";
-        return stage::carry_out(&root, &order, global, |mut run| {
-            run.steps(assets::CLEANUP, &mut work)?;
-            run.finish(Status::Done, "no secret is left in the assets")
-        });
+        return stage::carry_out(&root, &order, global, |run| assets::clean_up(run, &mut work));
     }
     let checks =
         [("source", &args.source, Grammar::AssetSource), ("digest", &args.digest, Grammar::Sha256)];
@@ -77,9 +73,7 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
     stage::carry_out(&root, &order, global, |mut run| {
         run.machine.assets.source = args.source.clone().unwrap_or(run.machine.assets.source);
         run.machine.assets.digest = args.digest.clone().or(run.machine.assets.digest);
-        run.set_output("source", &run.machine.assets.source.clone())?;
-        run.steps(assets::STEPS, &mut work)?;
-        run.finish(Status::Done, "the assets are published")
+        assets::run(run, &mut work)
     })
 }
 

@@ -173,8 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_and_its_service_have_the_same_condition_and_no_unit_requires_a_stage_of_the_kubelet()
-    {
+    fn a_path_and_its_service_share_their_condition() {
         let units = render(&target(Role::FirstMaster, 252, Assets::Push));
         let body = |name: &str| units.iter().find(|unit| unit.name == name).unwrap().body.clone();
         for stage in ["assets", "bootstrap", "addons"] {
