@@ -13,6 +13,7 @@ mod lab;
 mod machine;
 mod metadata;
 mod network;
+mod pki;
 mod stage;
 mod stages;
 mod units;
@@ -93,6 +94,14 @@ const LAYERS: &[Layer] = &[
         parts: &[],
         refuse: userdata::refuse,
         run: Run::Here(userdata::run),
+    },
+    Layer {
+        name: "pki",
+        about: "Tenon's certificates, tokens and approvals before openssl, etcd and an API server",
+        packages: &[("openssl", "openssl")],
+        parts: &[parts::ETCD, parts::KUBERNETES_1_34],
+        refuse: pki::refuse,
+        run: Run::Here(pki::run),
     },
     Layer {
         name: "stages",

@@ -7,6 +7,7 @@ use ipnet::IpNet;
 use serde_json::{Map, Value};
 
 use super::fields;
+use crate::bootstrap_token::discovery::CaHash;
 use crate::codes::config as config_pages;
 use crate::codes::stages as pages;
 use crate::config::build::View;
@@ -86,6 +87,8 @@ pub struct Cluster {
     pub endpoint: String,
     /// PEM; empty when the bundle brings it or this machine makes it.
     pub certificate_authority: Vec<u8>,
+    /// Pins the CA of a cluster that is found with the token.
+    pub ca_hash: Option<CaHash>,
     pub service_cidrs: Vec<IpNet>,
     pub pod_cidrs: Vec<IpNet>,
     pub dns_domain: String,
@@ -320,7 +323,8 @@ fn complete(spec: View<'_>, document: &Document, found: &[Finding]) -> Vec<Findi
     let assets = spec.at("assets");
     let source = assets.at("source").text();
     if joins && matches!(source, "" | "none") {
-        let authority = !cluster.at("certificateAuthority").text().is_empty();
+        let given = |name: &str| !cluster.at(name).text().is_empty();
+        let authority = given("certificateAuthority") || given("caHash");
         need(authority, "spec.cluster.certificateAuthority", "certificateAuthority: LS0tLS1…");
     }
     if joins {
@@ -429,6 +433,7 @@ fn cluster(view: View<'_>) -> Cluster {
         endpoint: grammar::endpoint(view.at("endpoint").text()).to_owned(),
         certificate_authority: grammar::decode_ca(view.at("certificateAuthority").text())
             .unwrap_or_default(),
+        ca_hash: CaHash::parse(view.at("caHash").text()).ok(),
         service_cidrs,
         pod_cidrs: cidrs("podCidrs"),
         dns_domain: view.at("dnsDomain").non_empty().unwrap_or_else(|| "cluster.local".into()),

@@ -327,6 +327,13 @@ fn every_kind_of_fault_is_found() {
         assert_eq!(desk.check(NOW, Some(&desk.identity)), [slug]);
     }
     let desk = Desk::made();
+    std::fs::write(desk.path("scheduler.conf"), "clusters: []\n").unwrap();
+    assert_eq!(desk.check(NOW, Some(&desk.identity)), ["bad-kubeconfig"]);
+    let desk = Desk::made();
+    std::fs::copy(Desk::made().path("admin.conf"), desk.path("admin.conf")).unwrap();
+    let found = desk.check(NOW, Some(&desk.identity));
+    assert_eq!(found, ["certificate-wrong-issuer", "kubeconfig-other-ca"]);
+    let desk = Desk::made();
     std::fs::copy(desk.path("pki/apiserver.crt"), desk.path("pki/apiserver-kubelet-client.crt"))
         .unwrap();
     std::fs::copy(desk.path("pki/apiserver.key"), desk.path("pki/apiserver-kubelet-client.key"))

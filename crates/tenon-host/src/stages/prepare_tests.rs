@@ -222,6 +222,32 @@ fn a_worker_waits_for_its_bundle_and_holds_no_admin_credential() {
 }
 
 #[test]
+fn a_worker_finds_its_cluster_with_token_and_hash_alone() {
+    use crate::cluster::fake::{cluster, pin, signed_info};
+    let ((api, data), (other, _)) = (cluster(), cluster());
+    *data.lock().unwrap() = signed_info(&api.authority, &api.url);
+    let place = worker(&api);
+    let config = fs::read_to_string(place.dir.path().join("etc/tenon/config.yaml")).unwrap();
+    let config = config.replace("  assets: {source: push}\n", "");
+    let pinned =
+        |hash: String| config.replace("name: prod,", &format!("name: prod, caHash: \"{hash}\","));
+    place.put("etc/tenon/config.yaml", &config);
+    assert_eq!(slug(place.run()), "machine-incomplete");
+    place.put("etc/tenon/config.yaml", &pinned(pin(&other).to_string()));
+    assert_eq!(slug(place.run()), "untrusted-cluster");
+    assert!(!place.root.exists(paths::DISCOVERED_CA));
+    place.put("etc/tenon/config.yaml", &pinned(pin(&api).to_string()));
+    assert_eq!(slug(place.run()), "done");
+    let path = place.dir.path().join("etc/kubernetes/bootstrap-kubelet.conf");
+    let text = fs::read_to_string(path).unwrap();
+    let found = tenon_core::kubeconfig::read(&text, "x").unwrap();
+    let authority = api.authority.into_bytes();
+    let inline = tenon_core::kubeconfig::Material::Inline(authority.clone());
+    let file = place.root.read("/etc/kubernetes/pki/ca.crt", 1 << 20).unwrap();
+    assert!(found.authority == Some(inline) || file == Some(authority), "{found:?}");
+}
+
+#[test]
 fn the_running_cluster_decides_version_and_runtimes() {
     let mappings = "kind: RuntimeMappings\nkubernetes: {\"1.35\": {containerd: [\"1.7\"]}}\n";
     let api = FakeApi::start(move |seen| match seen.path.as_str() {
