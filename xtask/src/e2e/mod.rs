@@ -8,6 +8,7 @@ mod cloud_init;
 mod cluster;
 mod control_plane;
 mod kill;
+mod kubeadm;
 mod lab;
 mod logs;
 mod machine;
@@ -176,6 +177,14 @@ const LAYERS: &[Layer] = &[
         parts: &[parts::ROOT, parts::PAUSE, parts::ETCD, parts::KUBERNETES_1_36],
         refuse: stage::refuse,
         run: Run::OnStage(cluster::run_1_36),
+    },
+    Layer {
+        name: "kubeadm",
+        about: "static pods are those that kubeadm writes, but for a list of reasons",
+        packages: &[("util-linux", "unshare")],
+        parts: &[parts::KUBERNETES_1_34, parts::KUBERNETES_1_36],
+        refuse: kubeadm::refuse,
+        run: Run::Here(kubeadm::run),
     },
     Layer {
         name: "control-plane",

@@ -307,8 +307,6 @@ fn api_server_mounts(cluster: &Cluster) -> Vec<Mount> {
 
 fn controller_manager_mounts(cluster: &Cluster, phase: Phase) -> Vec<Mount> {
     let mut mounts = trusted_mounts(cluster);
-    let plugins = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec";
-    mounts.push(Mount::directory("flexvolume-dir", plugins).writable());
     if phase == Phase::Final {
         mounts.push(Mount::file("kubeconfig", "/etc/kubernetes/controller-manager.conf"));
     }

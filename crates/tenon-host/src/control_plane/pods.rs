@@ -182,7 +182,7 @@ fn is_ours(bytes: &[u8]) -> bool {
 }
 
 /// Writes manifests that are not there; those of somebody else are not touched.
-fn write(
+pub(super) fn write(
     bootstrap: &Bootstrap,
     run: &Run<'_>,
     phase: Phase,
