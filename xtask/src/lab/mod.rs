@@ -4,7 +4,6 @@
 //! new part and a kept one is never stale. A part appears under its name only when it is whole.
 
 mod debian;
-mod etcd;
 mod image;
 mod images;
 mod kubernetes;
@@ -89,7 +88,6 @@ pub const NODEADM: Part = Part {
     build: nodeadm::build,
 };
 
-const PARTS: &[Part] = &[ROOT, PAUSE, ETCD, VALGRIND, KUBERNETES_1_34, KUBERNETES_1_36, NODEADM];
 pub const IMAGES_1_34: Part = Part {
     name: "images-1.34",
     about: "images of etcd, API server, controller manager and scheduler",
@@ -103,8 +101,17 @@ pub const IMAGES_1_36: Part = Part {
     build: |place| images::build("1.36", &KUBERNETES_1_36, place),
 };
 
-const PARTS: &[Part] =
-    &[ROOT, PAUSE, ETCD, KUBERNETES_1_34, KUBERNETES_1_36, IMAGES_1_34, IMAGES_1_36];
+const PARTS: &[Part] = &[
+    ROOT,
+    PAUSE,
+    ETCD,
+    VALGRIND,
+    KUBERNETES_1_34,
+    KUBERNETES_1_36,
+    NODEADM,
+    IMAGES_1_34,
+    IMAGES_1_36,
+];
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let cache = cache_directory()?;

@@ -50,7 +50,6 @@ use crate::root::Root;
 
 pub use files::{MOST_THREADS, POINTS, Probe, own};
 pub use discard::discard;
-pub use files::{MOST_THREADS, POINTS, Probe};
 pub use lock::Lock;
 pub use mend::{is_interrupted, mend, restart_kubelet};
 pub use phase::{config_phase, pre_bootstrap, run_phase};

@@ -12,9 +12,8 @@ use tenon_core::collect::journal::Writer;
 use tenon_core::collect::manifest::{Item, Listed, NodeMark, Status};
 
 use super::child::{self, End};
-use super::journal::{self, Match, Query, Reader};
-use super::loopback;
 use super::journal::{Match, Query, Reader};
+use super::loopback;
 use super::own::{self, Own};
 use super::run::Shared;
 use super::sink::{Packed, Part, Sink, Spool};

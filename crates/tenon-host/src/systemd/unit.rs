@@ -57,7 +57,6 @@ impl UnitState {
 /// path, and its job.
 type Loaded =
     (String, String, String, String, String, String, OwnedObjectPath, u32, String, OwnedObjectPath);
-type Properties = HashMap<String, OwnedVariant>;
 pub(super) type Properties = HashMap<String, OwnedVariant>;
 
 impl Manager {

@@ -18,7 +18,6 @@ pub mod eks;
 pub mod eks_token;
 mod endpoint;
 pub mod s3;
-mod transport;
 pub(crate) mod transport;
 mod xml;
 

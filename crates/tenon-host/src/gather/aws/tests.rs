@@ -405,6 +405,8 @@ fn a_presigned_address_is_used_as_it_is_and_not_shown() {
     let gone = "http://127.0.0.1:9/k?X-Amz-Signature=canary";
     let problem = s3::put_presigned(&Environment::default(), gone, file.path()).unwrap_err();
     assert!(!problem.render("error").contains("canary"));
+}
+
 mod tokens {
     use std::collections::BTreeMap;
 
