@@ -128,6 +128,20 @@ const LAYERS: &[Layer] = &[
         refuse: stage::refuse,
         run: Run::OnStage(cluster::run_1_36),
     },
+    Layer {
+        name: "doctor",
+        about: "a real node is broken in many ways and the doctor names the cause",
+        packages: CLUSTER,
+        parts: &[
+            parts::ROOT,
+            parts::PAUSE,
+            parts::ETCD,
+            parts::KUBERNETES_1_34,
+            parts::KUBERNETES_1_36,
+        ],
+        refuse: stage::refuse,
+        run: Run::OnStage(cluster::broken::run),
+    },
 ];
 
 /// What the control plane needs besides.
