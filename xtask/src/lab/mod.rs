@@ -3,8 +3,8 @@
 //! Each part lies in the cache under its name and the hash of its recipe, so a changed recipe is a
 //! new part and a kept one is never stale. A part appears under its name only when it is whole.
 
-mod etcd;
 mod kubernetes;
+mod newer;
 mod pause;
 mod root;
 
@@ -51,8 +51,24 @@ pub const PAUSE: Part = Part {
     recipe: pause::recipe,
     build: pause::build,
 };
-pub const ETCD: Part =
-    Part { name: "etcd", about: "etcd of Debian", recipe: etcd::recipe, build: etcd::build };
+pub const ETCD: Part = Part {
+    name: "etcd",
+    about: "etcd of Debian",
+    recipe: || Ok(newer::ETCD.recipe()),
+    build: |place| newer::ETCD.build(place),
+};
+pub const CONTAINERD_1_7: Part = Part {
+    name: "containerd-1.7",
+    about: "containerd 1.7 of Debian",
+    recipe: || Ok(newer::CONTAINERD_1_7.recipe()),
+    build: |place| newer::CONTAINERD_1_7.build(place),
+};
+pub const CONTAINERD_2: Part = Part {
+    name: "containerd-2",
+    about: "containerd 2 of Debian",
+    recipe: || Ok(newer::CONTAINERD_2.recipe()),
+    build: |place| newer::CONTAINERD_2.build(place),
+};
 pub const KUBERNETES_1_34: Part = Part {
     name: "kubernetes-1.34",
     about: "kubelet, API server, controller manager and scheduler, from their Go modules",
@@ -66,7 +82,8 @@ pub const KUBERNETES_1_36: Part = Part {
     build: |place| kubernetes::build("1.36", place),
 };
 
-const PARTS: &[Part] = &[ROOT, PAUSE, ETCD, KUBERNETES_1_34, KUBERNETES_1_36];
+const PARTS: &[Part] =
+    &[ROOT, PAUSE, ETCD, CONTAINERD_1_7, CONTAINERD_2, KUBERNETES_1_34, KUBERNETES_1_36];
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let cache = cache_directory()?;
