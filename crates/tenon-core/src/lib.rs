@@ -1,15 +1,19 @@
 //! The pure middle of Tenon: config and facts in, plan out.
 //!
 //! ```text
+//! collect   what a log bundle holds
 //! config    what the user asked for: documents, merge, validation, Config
 //! decode    bytes → parts: base64, gzip and MIME removed, within limits
+//! doctor    why a node is not Ready: evidence, causes, ranking
 //! expression  the language of maxPodsExpression
 //! facts     what the machine is
+//! kubeconfig  how a client reaches an API server, read and written
 //! kube_version  every version gate, named
 //! plan      (Config, Facts) → Plan: every file, unit and disk as data
 //! max_pods  instance table and pod formulas
 //! nearest   the name somebody probably meant
 //! problem   the one shape of bad news; codes has a page for each kind of it
+//! redact    secrets taken out of text that leaves the node
 //! secret    text that does not print
 //! toml_text  TOML in one canonical form
 //! status    how far a node has come
@@ -23,15 +27,19 @@
 //! manifest and `clippy.toml` hold that rule.
 
 pub mod codes;
+pub mod collect;
 pub mod config;
 pub mod decode;
+pub mod doctor;
 pub mod expression;
 pub mod facts;
 pub mod kube_version;
+pub mod kubeconfig;
 pub mod max_pods;
 pub mod nearest;
 pub mod plan;
 pub mod problem;
+pub mod redact;
 pub mod secret;
 pub mod status;
 pub mod toml_text;

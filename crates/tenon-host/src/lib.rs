@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! gather     reads the machine and the metadata service into Facts
+//! collect    reads a node that misbehaves: Source, journal, bundles
+//! doctor     the snapshot of a node that did not join, with live probes
 //! apply      makes a plan true: files, units, disks, hooks, record
 //! net        links: who manages them, waiting for them
 //! signal     the signal to the CloudFormation stack
@@ -9,7 +11,9 @@
 //! net        links: who manages them, waiting for them
 //! simulator  a metadata service for desks and tests
 //! sources    reads what --config-source names
+//! random     bytes from the operating system
 //! root       the directory a run works on
+//! cluster    the Kubernetes API
 //! command    the one way to run a program
 //! stop       SIGINT and SIGTERM
 //! systemd    the service manager over D-Bus
@@ -19,10 +23,14 @@
 //! the wrong place.
 
 pub mod apply;
+pub mod cluster;
+pub mod collect;
 pub mod command;
+pub mod doctor;
 pub mod gather;
 pub mod job;
 pub mod net;
+pub mod random;
 pub mod rehearsal;
 pub mod root;
 pub mod signal;

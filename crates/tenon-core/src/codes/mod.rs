@@ -6,12 +6,16 @@
 
 use std::fmt;
 
+pub mod cluster;
 pub mod config;
 pub mod decode;
+pub mod doctor;
 pub mod facts;
 pub mod host;
 pub mod inspect;
+pub mod logs;
 pub mod max_pods;
+pub mod pki;
 pub mod plan;
 pub mod usage;
 pub mod userdata;
@@ -63,12 +67,16 @@ pub(crate) use pages;
 /// Every page of the catalogue, in order of its code.
 pub fn all() -> Vec<&'static Page> {
     let rooms = [
+        cluster::ALL,
         config::ALL,
         decode::ALL,
+        doctor::ALL,
         facts::ALL,
         host::ALL,
         inspect::ALL,
+        logs::ALL,
         max_pods::ALL,
+        pki::ALL,
         plan::ALL,
         usage::ALL,
         userdata::ALL,

@@ -53,9 +53,21 @@ impl UnitState {
     }
 }
 
+/// One row of the manager's list: name, description, three states, the unit it follows, its
+/// path, and its job.
+type Loaded =
+    (String, String, String, String, String, String, OwnedObjectPath, u32, String, OwnedObjectPath);
 type Properties = HashMap<String, OwnedVariant>;
 
 impl Manager {
+    /// The names of all units that the manager has loaded.
+    pub fn loaded(&self) -> Result<Vec<String>, Problem> {
+        let read =
+            || -> zbus::Result<Vec<Loaded>> { self.call("ListUnits", &())?.body().deserialize() };
+        let units = read().map_err(|error| refused("listing units", &error))?;
+        Ok(units.into_iter().map(|unit| unit.0).collect())
+    }
+
     /// Reads the state of a unit. A unit that does not exist has a state too: `not-found`.
     pub fn state(&self, unit: &str) -> Result<UnitState, Problem> {
         let read = block_on(self.read_state(unit));

@@ -4,11 +4,16 @@ mod bootstrap;
 mod cloudformation;
 mod completions;
 mod config;
+mod doctor;
 mod explain;
 mod facts;
 mod imds;
 mod init;
 mod launch_template;
+mod logs;
+mod logs_collect;
+mod logs_progress;
+mod logs_read;
 mod max_pods;
 mod names;
 mod net;
@@ -127,6 +132,12 @@ enum Command {
     Schema(schema::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
+    /// Say why this node is not Ready, with evidence and the fix
+    #[command(visible_alias = "diagnose")]
+    Doctor(doctor::Args),
+    /// Collect logs of a node that misbehaves, and read them
+    #[command(subcommand)]
+    Logs(logs::Command),
     /// Say in which state this node is
     Status(status::Args),
     /// Go back to the files of the previous generation
@@ -155,6 +166,8 @@ impl Command {
             Command::Signal(args) => signal::run(&args, global),
             Command::Schema(args) => schema::run(&args),
             Command::Completions(args) => completions::run(&args),
+            Command::Doctor(args) => doctor::run(&args, global),
+            Command::Logs(command) => logs::run(&command, global),
             Command::Status(args) => status::run(&args, global),
             Command::Undo(args) => undo::run(&args, global),
             Command::Man(args) => completions::man(&args, global),

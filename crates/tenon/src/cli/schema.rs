@@ -1,7 +1,7 @@
 //! `tenon schema`: the JSON Schemas of machine-readable answers.
 
 use clap::ValueEnum;
-use tenon_core::max_pods;
+use tenon_core::{doctor, max_pods};
 
 use crate::output::{self, Outcome};
 
@@ -15,11 +15,13 @@ pub struct Args {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Answer {
+    Doctor,
     MaxPods,
 }
 
 pub fn run(args: &Args) -> Outcome {
     match args.answer {
+        Answer::Doctor => output::answer(doctor::SCHEMA),
         Answer::MaxPods => output::answer(max_pods::SCHEMA),
     }
 }

@@ -11,6 +11,7 @@ pub enum Service {
     CloudFormation,
     Ec2,
     Eks,
+    S3,
 }
 
 impl Service {
@@ -20,6 +21,7 @@ impl Service {
             Service::CloudFormation => "cloudformation",
             Service::Ec2 => "ec2",
             Service::Eks => "eks",
+            Service::S3 => "s3",
         }
     }
 
@@ -28,6 +30,7 @@ impl Service {
             Service::CloudFormation => "AWS_ENDPOINT_URL_CLOUDFORMATION",
             Service::Ec2 => "AWS_ENDPOINT_URL_EC2",
             Service::Eks => "AWS_ENDPOINT_URL_EKS",
+            Service::S3 => "AWS_ENDPOINT_URL_S3",
         }
     }
 }

@@ -4,7 +4,7 @@
 //! credentials  AWS_* variables, else the instance role
 //! endpoint     which host answers for a service in a region
 //! transport    signing, sending, retrying within a bound
-//! eks, ec2, cloudformation  the calls        xml  EC2's answers as values
+//! eks, ec2, cloudformation, s3  the calls        xml  EC2's answers as values
 //! ```
 //!
 //! Nothing here runs on the default path of a complete config: no TLS, no name look-up.
@@ -14,6 +14,7 @@ mod credentials;
 pub mod ec2;
 pub mod eks;
 mod endpoint;
+pub mod s3;
 mod transport;
 mod xml;
 
@@ -21,6 +22,7 @@ use tenon_core::config::{AwsApi, Config, MaxPodsMode, NameRule};
 use tenon_core::facts::{DescribedCluster, Instance};
 use tenon_core::problem::Problem;
 
+pub(crate) use self::ec2::encode;
 pub use self::transport::Cloud;
 
 /// Asks EKS for the cluster's values, if the config leaves some out and calls are allowed.

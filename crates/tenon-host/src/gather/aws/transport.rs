@@ -72,6 +72,14 @@ impl<'a> Cloud<'a> {
         Cloud { region, account, environment, imds, signer: None }
     }
 
+    pub(super) fn region(&self) -> &str {
+        &self.region
+    }
+
+    pub(super) fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
     /// Makes a call and gives the body of its answer.
     pub fn call(&mut self, call: &Call) -> Result<String, Problem> {
         let end = Instant::now() + call.bound;
@@ -99,7 +107,7 @@ impl<'a> Cloud<'a> {
         }
     }
 
-    fn signer(&mut self, end: Instant) -> Result<Signer, Problem> {
+    pub(super) fn signer(&mut self, end: Instant) -> Result<Signer, Problem> {
         if let Some(signer) = &self.signer {
             return Ok(signer.clone());
         }
@@ -185,7 +193,7 @@ pub fn signed(
     Ok(request)
 }
 
-fn agent(environment: &Environment, url: &str, left: Duration) -> ureq::Agent {
+pub(super) fn agent(environment: &Environment, url: &str, left: Duration) -> ureq::Agent {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = TlsConfig::builder()
         .unversioned_rustls_crypto_provider(provider)
@@ -257,7 +265,7 @@ fn judge(call: &Call, identity: &str, answer: Answer) -> Verdict {
 }
 
 /// The beginning of an answer's own words, on one line.
-fn words(body: &str) -> String {
+pub(super) fn words(body: &str) -> String {
     let line = body.split_whitespace().collect::<Vec<_>>().join(" ");
     line.chars().filter(|c| !c.is_control()).take(WORDS).collect()
 }

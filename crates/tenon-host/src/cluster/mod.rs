@@ -1,0 +1,28 @@
+//! A small client of the Kubernetes API: what bootstrap, add-ons, tokens and checks need.
+//!
+//! ```text
+//! access     kubeconfig or single parts → whom to ask, whom to trust, who is asking
+//! client     requests with a deadline: get, list, create, apply, patch, delete
+//! error      what the API server says when it says no, as a value
+//! resources  kind → path, from the server's own discovery
+//! wait       look until it is so, and say what was seen last
+//! ```
+//!
+//! Objects are JSON values: add-ons bring kinds that no list in here could know.
+
+mod access;
+mod client;
+mod error;
+mod resources;
+mod wait;
+
+pub use self::access::{Auth, Trust, read_kubeconfig};
+pub use self::client::{Client, Patch};
+pub use self::error::{ApiError, Refusal};
+pub use self::resources::Resource;
+pub use self::wait::{Look, wait_until};
+
+#[cfg(test)]
+pub(crate) mod fake;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,1 @@
+//! Probes against a server on loopback.
