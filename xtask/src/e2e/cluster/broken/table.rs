@@ -212,7 +212,7 @@ pub const BREAKS: &[Break] = &[
         "the sandbox image is missing",
         23,
         Outside::StartPod,
-        "ctr -n k8s.io images ls -q | grep pause | xargs ctr -n k8s.io images rm --sync; again",
+        "ctr -n k8s.io images ls -q | grep pause | xargs ctr -n k8s.io images rm --sync; restart containerd; again",
         Some((CONTAINERD, "failed to get sandbox image")),
     ),
     inside(
