@@ -33,8 +33,8 @@
 //! No room here touches files, clocks, the network, processes or the environment; the crate's
 //! manifest and `clippy.toml` hold that rule.
 
-pub mod checks;
 pub mod bootstrap_token;
+pub mod checks;
 pub mod codes;
 pub mod collect;
 pub mod config;

@@ -26,12 +26,12 @@
 //! the wrong place.
 
 pub mod apply;
-pub mod cluster;
 pub mod checks;
+pub mod cluster;
 pub mod collect;
 pub mod command;
-pub mod doctor;
 pub mod control_plane;
+pub mod doctor;
 pub mod gather;
 pub mod job;
 pub mod net;

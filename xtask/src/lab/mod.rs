@@ -3,16 +3,16 @@
 //! Each part lies in the cache under its name and the hash of its recipe, so a changed recipe is a
 //! new part and a kept one is never stale. A part appears under its name only when it is whole.
 
-mod debian;
 mod image;
 mod images;
 mod kubernetes;
+mod newer;
 mod nodeadm;
 mod pause;
 mod root;
 
-pub use nodeadm::version as nodeadm_version;
 pub use images::REPOSITORY as IMAGE_REPOSITORY;
+pub use nodeadm::version as nodeadm_version;
 pub use pause::NAME as PAUSE_IMAGE;
 
 use std::fs;
@@ -59,14 +59,26 @@ pub const PAUSE: Part = Part {
 pub const ETCD: Part = Part {
     name: "etcd",
     about: "etcd of Debian",
-    recipe: || debian::recipe("etcd-server"),
-    build: |place| debian::build("etcd-server", place),
+    recipe: || Ok(newer::ETCD.recipe()),
+    build: |place| newer::ETCD.build(place),
 };
 pub const VALGRIND: Part = Part {
     name: "valgrind",
     about: "valgrind of Debian, new enough to know openat2",
-    recipe: || debian::recipe("valgrind"),
-    build: |place| debian::build("valgrind", place),
+    recipe: || Ok(newer::VALGRIND.recipe()),
+    build: |place| newer::VALGRIND.build(place),
+};
+pub const CONTAINERD_1_7: Part = Part {
+    name: "containerd-1.7",
+    about: "containerd 1.7 of Debian",
+    recipe: || Ok(newer::CONTAINERD_1_7.recipe()),
+    build: |place| newer::CONTAINERD_1_7.build(place),
+};
+pub const CONTAINERD_2: Part = Part {
+    name: "containerd-2",
+    about: "containerd 2 of Debian",
+    recipe: || Ok(newer::CONTAINERD_2.recipe()),
+    build: |place| newer::CONTAINERD_2.build(place),
 };
 pub const KUBERNETES_1_34: Part = Part {
     name: "kubernetes-1.34",
@@ -106,6 +118,8 @@ const PARTS: &[Part] = &[
     PAUSE,
     ETCD,
     VALGRIND,
+    CONTAINERD_1_7,
+    CONTAINERD_2,
     KUBERNETES_1_34,
     KUBERNETES_1_36,
     NODEADM,

@@ -6,8 +6,8 @@
 
 use std::fmt;
 
-pub mod cluster;
 pub mod checks;
+pub mod cluster;
 pub mod config;
 pub mod control_plane;
 pub mod decode;
@@ -19,8 +19,8 @@ pub mod logs;
 pub mod max_pods;
 pub mod pki;
 pub mod plan;
-pub mod timeline;
 pub mod stages;
+pub mod timeline;
 pub mod usage;
 pub mod userdata;
 

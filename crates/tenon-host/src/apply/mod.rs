@@ -48,8 +48,8 @@ use tenon_core::problem::{Finding, Problem};
 
 use crate::root::Root;
 
-pub use files::{MOST_THREADS, POINTS, Probe, own};
 pub use discard::discard;
+pub use files::{MOST_THREADS, POINTS, Probe, own};
 pub use lock::Lock;
 pub use mend::{is_interrupted, mend, restart_kubelet};
 pub use phase::{config_phase, pre_bootstrap, run_phase};

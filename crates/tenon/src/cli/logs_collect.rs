@@ -19,9 +19,9 @@ use tenon_host::collect::{Collected, Cover, Options, Order, Source, collect, ide
 use tenon_host::stop;
 
 use super::logs_progress::{Style, Teller};
+use super::{Global, doctor, node_args};
 use super::{Global, node_args};
 use crate::output::{self, Failure, Outcome};
-use super::{Global, doctor, node_args};
 use crate::output::{self, Outcome};
 
 const DEFAULT_DIRECTORY: &str = "var/log/tenon";

@@ -1,9 +1,9 @@
 //! `tenon schema`: the JSON Schemas of machine-readable answers.
 
 use clap::ValueEnum;
-use tenon_core::{doctor, max_pods};
 use tenon_core::checks::report;
 use tenon_core::max_pods;
+use tenon_core::{doctor, max_pods};
 
 use crate::output::{self, Outcome};
 
