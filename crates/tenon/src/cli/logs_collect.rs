@@ -20,9 +20,7 @@ use tenon_host::stop;
 
 use super::logs_progress::{Style, Teller};
 use super::{Global, doctor, node_args};
-use super::{Global, node_args};
 use crate::output::{self, Failure, Outcome};
-use crate::output::{self, Outcome};
 
 const DEFAULT_DIRECTORY: &str = "var/log/tenon";
 /// Memory, for a node whose disk is full.

@@ -11,8 +11,6 @@ mod csr;
 mod doctor;
 mod eks_token;
 mod explain;
-mod explain;
-mod facts;
 mod facts;
 mod harden;
 mod ignition;

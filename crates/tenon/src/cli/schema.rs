@@ -2,7 +2,6 @@
 
 use clap::ValueEnum;
 use tenon_core::checks::report;
-use tenon_core::max_pods;
 use tenon_core::{doctor, max_pods};
 
 use crate::output::{self, Outcome};
