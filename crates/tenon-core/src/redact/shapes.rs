@@ -36,7 +36,7 @@ fn run(bytes: &[u8], of: impl Fn(u8) -> bool) -> usize {
 
 /// The secret that begins here, with its length.
 pub fn word(bytes: &[u8]) -> Option<(Class, usize)> {
-    let found = match bytes.first()? {
+    match bytes.first()? {
         b'A' => access_key(bytes).map(|length| (Class::AwsKey, length)),
         b'e' => jwt(bytes).map(|length| (Class::Jwt, length)),
         b'k' if bytes.starts_with(KUBERNETES_TOKEN) => {
@@ -50,8 +50,7 @@ pub fn word(bytes: &[u8]) -> Option<(Class, usize)> {
         }
         b'L' => encoded_key(bytes).map(|length| (Class::PemKey, length)),
         _ => None,
-    };
-    found
+    }
 }
 
 /// `AKIA` and sixteen more.

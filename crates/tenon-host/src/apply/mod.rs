@@ -48,13 +48,14 @@ use tenon_core::problem::{Finding, Problem};
 
 use crate::root::Root;
 
+pub use discard::discard;
 pub use files::{MOST_THREADS, POINTS, Probe, own};
 pub use lock::Lock;
 pub use mend::{is_interrupted, mend, restart_kubelet};
 pub use phase::{config_phase, pre_bootstrap, run_phase};
 pub use record::load as load_record;
 pub use report::{Change, Report};
-pub use store::store;
+pub use store::{put, store};
 pub use undo::{Undo, plan_undo, undo};
 
 /// Choices of the command line about how a plan is made true.

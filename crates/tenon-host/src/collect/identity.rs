@@ -121,10 +121,16 @@ pub fn secrets(source: &Source, user_data: Option<&Vec<u8>>) -> Vec<String> {
         let names = source.list(place).known().unwrap_or_default();
         names.into_iter().map(move |name| format!("{place}/{name}"))
     });
-    for path in listed.chain(CACHES.map(str::to_owned)) {
+    for path in listed {
         if let Answer::Known(bytes) = source.read(&path, DOCUMENT_CAP) {
             found.extend(redact::secrets_of(&String::from_utf8_lossy(&bytes)));
         }
+    }
+    for path in CACHES {
+        let cache = source.read(path, DOCUMENT_CAP).known().unwrap_or_default();
+        let cache: serde_json::Value = serde_json::from_slice(&cache).unwrap_or_default();
+        // Beside the config a cache holds facts, which are no fields and no secrets.
+        found.extend(redact::secrets_of(&serde_json::json!({"spec": cache["spec"]}).to_string()));
     }
     // Words that are settings would take half of the text with them.
     found.retain(|value| value.len() >= 6 && !value.starts_with('/'));

@@ -168,6 +168,7 @@ impl Collected {
         for (index, entry) in shared.entries.iter().enumerate() {
             let (status, note) = match shared.options.leaves_out(entry) {
                 true => (Status::SkippedOption, ""),
+                false if stop::check().is_err() => (Status::SkippedBudget, "the run was stopped"),
                 false if over => (Status::SkippedBudget, "the size of the bundle is spent"),
                 false => (Status::SkippedBudget, "the time of the run is spent"),
             };

@@ -19,8 +19,8 @@ use tenon_host::collect::{Collected, Cover, Options, Order, Source, collect, ide
 use tenon_host::stop;
 
 use super::logs_progress::{Style, Teller};
-use super::{Global, node_args, validate};
-use crate::output::{self, Outcome};
+use super::{Global, doctor, node_args, validate};
+use crate::output::{self, Failure, Outcome};
 
 const DEFAULT_DIRECTORY: &str = "var/log/tenon";
 /// Memory, for a node whose disk is full.
@@ -133,7 +133,7 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
         upload::send(&destination, place.file(), &manifest, known.instance.as_ref(), &names)
     });
     report(&place, &manifest, global)?;
-    sent?;
+    sent.map_err(|problem| beside(&problem, "error"))?;
     judge(&manifest)
 }
 
@@ -243,12 +243,18 @@ pub fn check_groups(names: &[String], entries: &[Entry]) -> Result<(), Problem> 
 /// Makes one item of the bundle from the source; None when there is nothing to say.
 type Maker = fn(&Source) -> Option<Vec<u8>>;
 
-/// Items that other rooms make: `doctor.json`, `validate.json`, `probes.json`.
+/// Items that other rooms make, besides those of the doctor.
 const VERDICTS: &[(&str, Maker)] = &[("validate.json", validate::verdict)];
 
 fn verdicts(args: &Args, source: &Source) -> BTreeMap<String, Vec<u8>> {
-    let wanted = VERDICTS.iter().filter(|_| !args.no_doctor);
-    wanted.filter_map(|(name, make)| Some(((*name).to_owned(), make(source)?))).collect()
+    if args.no_doctor {
+        return BTreeMap::new();
+    }
+    // A doctor that cannot look is no reason to collect nothing.
+    let mut made = doctor::for_bundle(source).unwrap_or_default();
+    let more = VERDICTS.iter().filter_map(|(name, make)| Some(((*name).to_owned(), make(source)?)));
+    made.extend(more);
+    made
 }
 
 /// The verdict in a few words, for manifest and readme.
@@ -380,7 +386,12 @@ fn report(place: &Place, manifest: &Manifest, global: &Global) -> Outcome {
 
 /// The exit code of a run whose bundle is written.
 fn judge(manifest: &Manifest) -> Outcome {
-    stop::check()?;
+    stop::check().map_err(|problem| {
+        let problem = problem
+            .why("the run was asked to stop; the bundle holds what was collected until then")
+            .fix("run it again for a whole bundle");
+        beside(&problem, "error")
+    })?;
     let missing = manifest.missing();
     if missing.is_empty() {
         return Ok(());
@@ -388,8 +399,11 @@ fn judge(manifest: &Manifest) -> Outcome {
     let names: Vec<String> = missing.iter().map(|item| reason(item)).collect();
     let page = if manifest.is_useless() { &pages::NOTHING_READABLE } else { &pages::ITEMS_MISSING };
     let what = format!("{} required items are not in the bundle", missing.len());
-    let problem = Problem::new(page, what).details(names);
-    // The answer has been given; the problem is told beside it, also with --output json.
-    output::tell(&problem.render("warning"));
-    Err(output::Failure::Answer(problem.exit()))
+    Err(beside(&Problem::new(page, what).details(names), "warning"))
+}
+
+/// Tells a problem beside an answer that has been given, whatever its format.
+fn beside(problem: &Problem, severity: &str) -> Failure {
+    output::tell(&problem.render(severity));
+    Failure::Answer(problem.exit())
 }
