@@ -18,7 +18,6 @@ mod stages;
 mod units;
 mod userdata;
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
