@@ -3,7 +3,9 @@
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
+use anyhow::ensure;
 use tenon_host::rehearsal::SAMPLE;
 use tenon_host::simulator::Simulator;
 use tenon_host::simulator::faults::{Faults, Rule};
@@ -81,6 +83,7 @@ pub struct Stand {
 
 impl Stand {
     pub fn new(tenon: &Path, disk: &Path) -> anyhow::Result<Self> {
+        must_be_ext4(disk)?;
         Ok(Stand {
             tenon: tenon.display().to_string(),
             memory: tempfile::tempdir_in("/dev/shm")?,
@@ -181,6 +184,15 @@ pub fn endpoint_variable(endpoint: &str) -> (String, String) {
     (ENDPOINT_VARIABLE.to_owned(), endpoint.to_owned())
 }
 
+/// The name of a scene must be true.
+fn must_be_ext4(disk: &Path) -> anyhow::Result<()> {
+    let output = Command::new("stat").args(["-f", "-c", "%T"]).arg(disk).output()?;
+    let kind = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    let place = disk.display();
+    ensure!(kind == "ext2/ext3", "{place} is on {kind:?}, not ext4; see --disk");
+    Ok(())
+}
+
 fn simulator(delay_ms: u64) -> anyhow::Result<Simulator> {
     let mut profile = Profile::new(INSTANCE_TYPE).with_user_data(SAMPLE.as_bytes());
     // The small script asks without a token.
@@ -218,7 +230,7 @@ fn script(
 ) -> anyhow::Result<Row> {
     crate::lab::install("curl", "curl")?;
     let file = checkout().join("benches/peers").join(file).display().to_string();
-    let mut limits = std::process::Command::new(&stand.tenon);
+    let mut limits = Command::new(&stand.tenon);
     let limits = limits.args(["max-pods", "*", "--output", "map"]).output()?.stdout;
     let env = [
         ("ROOT", root.display().to_string()),

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::journal::{self, Story};
+use super::journal::{self, Pull, Story};
 use super::{Boot, ClockStep, Kind, PhaseRecord, SCHEMA, Span};
 
 const MANAGER: &str = "service manager";
 const KUBELET: &str = "kubelet.service";
+const REGISTER: &str = "kubelet: register";
 /// The phase of a run during which units are started.
 const STARTING: &str = "start daemons";
 /// A launch longer ago than this was not followed by this boot.
@@ -206,39 +207,48 @@ impl Builder {
 
     /// From the kubelet's start to Ready, and the images that were pulled on the way.
     fn kubelet(&mut self, story: &Story) {
-        let (Some(first), Some(registered)) = (story.kubelet_us, story.registered_us) else {
-            let note = match story.kubelet_us {
-                None => "the journal has no line of the kubelet",
-                Some(_) => "the kubelet has not registered the node",
-            };
-            return self.boot.notes.push(note.to_owned());
+        let missing = match (story.kubelet_us, story.registered_us, story.ready_us) {
+            (None, ..) => Some("the journal has no line of the kubelet"),
+            (_, None, _) => Some("the kubelet has not registered the node"),
+            (.., None) => Some("the kubelet has not reported Ready"),
+            _ => None,
         };
+        self.boot.notes.extend(missing.map(str::to_owned));
+        let (Some(first), Some(registered)) = (story.kubelet_us, story.registered_us) else {
+            return;
+        };
+        self.register(first, registered);
+        if let Some(ready) = story.ready_us {
+            self.become_ready(&story.pulls, registered, ready);
+        }
+    }
+
+    /// From the unit's start, or from the first line where the unit was restarted since.
+    fn register(&mut self, first: i64, registered: i64) {
         let unit = self.boot.spans.iter().find(|span| span.name == KUBELET);
         let up = unit.map(|span| span.end_us + self.zero_us).filter(|up| *up <= registered);
-        let mut joining =
-            self.span(Kind::Kubelet, "kubelet: register", up.unwrap_or(first), registered);
-        joining.after.extend(up.map(|_| KUBELET.to_owned()));
-        let joining_name = joining.name.clone();
-        self.boot.spans.push(joining);
-        let Some(ready) = story.ready_us else {
-            return self.boot.notes.push("the kubelet has not reported Ready".to_owned());
-        };
-        let mut after = vec![joining_name.clone()];
+        let mut span = self.span(Kind::Kubelet, REGISTER, up.unwrap_or(first), registered);
+        span.after.extend(up.map(|_| KUBELET.to_owned()));
+        self.boot.spans.push(span);
+    }
+
+    /// What was pulled after registration was waited for.
+    fn become_ready(&mut self, pulls: &[Pull], registered: i64, ready: i64) {
+        let mut after = vec![REGISTER.to_owned()];
         let mut from = registered;
-        let ended =
-            story.pulls.iter().filter_map(|(image, begin, end)| Some((image, begin, (*end)?)));
+        let ended = pulls.iter().filter_map(|(image, begin, end)| Some((image, *begin, (*end)?)));
         for (image, begin, end) in ended.filter(|(.., end)| *end <= ready) {
-            let mut span = self.span(Kind::Image, image, *begin, end);
-            if *begin >= registered {
-                span.after.push(joining_name.clone());
+            let mut span = self.span(Kind::Image, image, begin, end);
+            if begin >= registered {
+                span.after.push(REGISTER.to_owned());
                 after.push(image.clone());
                 from = from.max(end);
             }
             self.boot.spans.push(span);
         }
-        let mut readying = self.span(Kind::Kubelet, "kubelet: become Ready", from, ready);
-        readying.after = after;
-        self.boot.spans.push(readying);
+        let mut span = self.span(Kind::Kubelet, "kubelet: become Ready", from, ready);
+        span.after = after;
+        self.boot.spans.push(span);
     }
 
     fn moments(&mut self, stamps: &Stamps, story: &Story) {

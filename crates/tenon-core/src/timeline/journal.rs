@@ -9,6 +9,9 @@ use super::{ClockStep, PHASES, PhaseRecord};
 /// A wall clock that differs by less was not set, but is being steered.
 const STEP_US: i64 = 50_000;
 
+/// An image, and when its pull began and ended.
+pub(super) type Pull = (String, i64, Option<i64>);
+
 /// Everything of interest, on the machine's monotonic clock.
 #[derive(Debug, Default)]
 pub(super) struct Story {
@@ -20,8 +23,7 @@ pub(super) struct Story {
     pub ready_us: Option<i64>,
     /// Name under which the node registered.
     pub node: String,
-    /// Images, and when their pulls began and ended.
-    pub pulls: Vec<(String, i64, Option<i64>)>,
+    pub pulls: Vec<Pull>,
     pub steps: Vec<ClockStep>,
     /// Wall clock at 0 of the monotonic one, by the last line.
     pub wall_us: Option<i64>,
