@@ -183,3 +183,27 @@ fn wrong_words_and_wrong_files_have_their_codes() {
     ];
     assert_eq!(code(&tenon(&nowhere)), 7);
 }
+
+/// The full size, 2 GiB, is measured by hand; what matters is that logs are never held.
+#[test]
+fn memory_does_not_grow_with_the_logs() {
+    let (root, out) = (node("x"), tempfile::tempdir().unwrap());
+    let line = "2026-11-15T10:00:00Z stderr F a line of a log, as long as they usually are\n";
+    let log = line.repeat((32 << 20) / line.len());
+    for file in ["messages", "syslog", "cron", "dnf.log", "kube-proxy.log"] {
+        write(root.path(), &format!("var/log/{file}"), &log);
+    }
+    let bundle = out.path().join("b.tar.gz");
+    let limited = Command::new("sh")
+        .args(["-c", "ulimit -d 32768; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_tenon")])
+        .args(["logs", "collect", "--only", "logs", "--max-item", "1MiB", "--jobs", "4", "--root"])
+        .arg(root.path())
+        .arg("--out")
+        .arg(&bundle)
+        .output()
+        .unwrap();
+    assert_eq!(code(&limited), 0, "{}", String::from_utf8_lossy(&limited.stderr));
+    let manifest = tenon(&["show", bundle.to_str().unwrap(), "--output", "json"]);
+    let manifest: serde_json::Value = serde_json::from_slice(&manifest.stdout).unwrap();
+    assert!(manifest["totals"]["bytes"].as_u64().unwrap() > 5 << 20);
+}

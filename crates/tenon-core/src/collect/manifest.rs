@@ -148,11 +148,11 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Required items that have no content, although they were wanted.
+    /// Required items that have no content, although they were wanted and could have some.
     pub fn missing(&self) -> Vec<&Item> {
         let lacks = |item: &&Item| {
-            let wanted = item.required && item.status != Status::SkippedOption;
-            wanted && !item.status.has_content()
+            let left_out = matches!(item.status, Status::SkippedOption | Status::NotApplicable);
+            item.required && !left_out && !item.status.has_content()
         };
         self.items.iter().filter(lacks).collect()
     }

@@ -97,6 +97,24 @@ const HARMLESS_ENDS: &[&str] = &[
     "configmap",
 ];
 
+/// Ends of variables that a diagnosis needs and that hold no secret of their own: what they
+/// carry is looked at like any other text.
+const PLAIN_VARIABLES: &[&str] = &[
+    "environment",
+    "args",
+    "flags",
+    "opts",
+    "options",
+    "proxy",
+    "path",
+    "home",
+    "region",
+    "endpoint",
+    "lang",
+    "level",
+    "config",
+];
+
 /// Values that are settings of a secret rather than one.
 const HARMLESS_VALUES: &[&str] = &[
     "true",
@@ -153,6 +171,14 @@ pub fn is_value(name: &[u8], class: Class, value: &[u8]) -> bool {
         Class::KeyValue if number => plain(name, &mut buffer).contains("passw"),
         _ => true,
     }
+}
+
+/// True for a variable of a unit whose value may be shown.
+pub fn is_plain_variable(name: &[u8]) -> bool {
+    let mut buffer = [0; LONGEST];
+    let argument = name.starts_with(b"-");
+    let name = plain(name, &mut buffer);
+    argument || PLAIN_VARIABLES.iter().any(|end| name.ends_with(end))
 }
 
 /// True for a name that is a secret's and nothing else, as in `Token:abc`.

@@ -5,6 +5,8 @@ use super::names::{self, Meaning};
 use super::shapes;
 use crate::userdata::inspect::certificate;
 
+/// No credential in a list is longer; what is, belongs to a text that only looks like one.
+const LONGEST_ITEM: usize = 4 << 10;
 /// For how many lines a word such as `token` makes its neighbours suspicious.
 const NEAR: u8 = 3;
 
@@ -28,8 +30,19 @@ pub struct Context {
     secret: u8,
     /// Inside a TOML table of credentials or headers.
     table: bool,
-    /// Inside a YAML block text that is a secret: the indent of its name.
-    block: Option<(usize, Class)>,
+    /// Inside a value of several lines that is a secret.
+    block: Option<(Block, Class)>,
+    /// This line sets variables of a unit, whose values are as secret as their owner likes.
+    environment: bool,
+}
+
+/// A value that goes over lines.
+#[derive(Debug, Clone, Copy)]
+enum Block {
+    /// A YAML text: every line that stands further in than its name.
+    Indented(usize),
+    /// A list: to its closing bracket.
+    List,
 }
 
 impl Context {
@@ -49,6 +62,8 @@ impl Context {
             }
         }
         let text = line.trim_ascii();
+        self.environment =
+            text.starts_with(b"Environment=") || text.starts_with(b"DefaultEnvironment=");
         if text.first() == Some(&b'[') && text.last() == Some(&b']') {
             self.table = text.ends_with(b".auth]") || text.ends_with(b".header]");
         }
@@ -127,10 +142,14 @@ fn literal(line: &[u8], at: usize, literals: &[(Class, Vec<u8>)]) -> Option<Span
 
 /// A line of a YAML block text that is a secret.
 fn block_line(line: &[u8], context: &mut Context) -> Option<Span> {
-    let (indent, class) = context.block?;
+    let (block, class) = context.block?;
     let text = line.trim_ascii();
     let own = line.len() - line.trim_ascii_start().len();
-    if !text.is_empty() && own <= indent {
+    let ends = match block {
+        Block::Indented(indent) => !text.is_empty() && own <= indent,
+        Block::List => text.starts_with(b"]") || text.len() > LONGEST_ITEM,
+    };
+    if ends {
         context.block = None;
         return None;
     }
@@ -145,7 +164,13 @@ fn assignment(line: &[u8], at: usize, context: &mut Context) -> Option<Span> {
     let name = name_before(line, at)?;
     let text = &line[name.start..name.end];
     let meaning = names::meaning(text)
-        .or_else(|| context.table.then_some(Meaning::Secret(Class::RegistryAuth)))?;
+        .or_else(|| context.table.then_some(Meaning::Secret(Class::RegistryAuth)))
+        .or_else(|| {
+            let hidden = context.environment
+                && is_variable(&line[..name.start])
+                && !names::is_plain_variable(text);
+            hidden.then_some(Meaning::Secret(Class::KeyValue))
+        })?;
     let blank = line.get(at + 1).is_none_or(u8::is_ascii_whitespace);
     let path = name.start > 0 && line[name.start - 1] == b'/';
     if line[at] == b':' && !blank && !name.quoted && (path || !names::is_exact(text)) {
@@ -158,17 +183,33 @@ fn assignment(line: &[u8], at: usize, context: &mut Context) -> Option<Span> {
     let yaml = line[at] == b':' && name.begins_line;
     if yaml && is_block(&line[at + 1..]) {
         let indent = line.len() - line.trim_ascii_start().len();
-        context.block = Some((indent, class));
+        context.block = Some((Block::Indented(indent), class));
+        return None;
+    }
+    if line[at + 1..].trim_ascii() == b"[" {
+        context.block = Some((Block::List, class));
         return None;
     }
     let whole_rest = yaml || class == Class::Bearer;
-    let (start, end) = value_after(line, at + 1, whole_rest, class)?;
+    let (start, end) = match name.start.checked_sub(1).map(|before| line[before]) {
+        // `"NAME=value with blanks"`, as units have it.
+        Some(quote @ (b'"' | b'\'')) if line[at] == b'=' && !name.quoted && context.environment => {
+            (at + 1, closing(line, at + 1, quote, 0))
+        }
+        _ => value_after(line, at + 1, whole_rest, class)?,
+    };
     let value = &line[start..end];
     if !names::is_value(text, class, value) {
         return None;
     }
     let note = (meaning == Meaning::Certificate).then(|| certificate_note(value));
     Some(Span { from: name.start, start, end, class, note })
+}
+
+/// True when what stands before a name makes it a variable: nothing but the unit's own key, a
+/// blank or a quote.
+fn is_variable(before: &[u8]) -> bool {
+    before.ends_with(b"Environment=") || before.last().is_some_and(|byte| shapes::ends_value(*byte))
 }
 
 /// A certificate in a few words: whose and until when.

@@ -34,6 +34,10 @@ fn corpus() -> Vec<(String, &'static str, Class)> {
         "password: |\n  {}\nnext: x",
         "secret = [\"{}\"]",
         "password: >-\n    {}\n",
+        "  \"X-Token\": [\n    \"{}\"\n  ],\n  \"next\": 1\n",
+        "[Service]\nEnvironment=\"B={} and blanks\" \"LOG_LEVEL=3\"\n",
+        "Environment=A=1 B={}\n",
+        "DefaultEnvironment=\"B=a {}\"\n",
     ] {
         add(
             text.replacen("{}", "hunter2CANARY", 1).replace("\\n", "\n"),
@@ -167,6 +171,8 @@ fn near_misses_are_kept() {
         "--image-credential-provider-config=/etc/eks/x.json",
         "bearer authentication is used",
         "auth: webhook",
+        "Environment='KUBELET_ARGS=--node-ip=10.0.0.1 --node-labels=team=web --v=2' \"NO_PROXY=10.0.0.0/8\" HOME=/root",
+        "\"list\": [\n  \"x\"\n]",
         "passwd:         files systemd",
         "GET /latest/api/token 200",
     ] {

@@ -23,6 +23,7 @@ use super::{Global, doctor, node_args, validate};
 use crate::output::{self, Failure, Outcome};
 
 const DEFAULT_DIRECTORY: &str = "var/log/tenon";
+const PACKED_END: &str = ".tar.gz";
 /// Memory, for a node whose disk is full.
 const SPARE_DIRECTORY: &str = "run/tenon";
 
@@ -283,13 +284,13 @@ impl Place {
         let safe = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
         let instance: String = instance.chars().map(safe).collect();
         let instance = if instance.is_empty() { "node" } else { &instance };
-        let name = format!("tenon-logs_{instance}_{utc}Z.tar.gz");
+        let name = format!("tenon-logs_{instance}_{utc}Z{PACKED_END}");
         let directory = match &args.out {
             Some(out) if out.is_dir() => out.clone(),
             Some(out) => return Ok(Place::File(out.clone())),
             None => default_directory(&global.root)?,
         };
-        Ok(Place::File(directory.join(name)))
+        Ok(Place::File(unused(&directory, &name)))
     }
 
     fn file(&self) -> &Path {
@@ -322,6 +323,14 @@ impl Place {
             }
         }
     }
+}
+
+/// The name in the directory, with a number if a bundle of this second is there already.
+fn unused(directory: &Path, name: &str) -> PathBuf {
+    let (stem, end) = name.split_at(name.len() - PACKED_END.len());
+    let numbered = (2..100).map(|number| directory.join(format!("{stem}-{number}{end}")));
+    let mut candidates = std::iter::once(directory.join(name)).chain(numbered);
+    candidates.find(|path| !path.exists()).unwrap_or_else(|| directory.join(name))
 }
 
 /// `/var/log/tenon`, or memory when that has no room.
