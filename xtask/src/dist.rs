@@ -10,6 +10,8 @@ use crate::checkout;
 
 /// The binary must not grow past this.
 const LARGEST: u64 = 8 << 20;
+/// Static; and its relocations packed, which saves a twentieth of the file at no cost at start.
+const FLAGS: &str = "-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs";
 const MUSL: &str = "x86_64-unknown-linux-musl";
 const GNU: &str = "x86_64-unknown-linux-gnu";
 
@@ -37,7 +39,7 @@ pub fn build() -> anyhow::Result<PathBuf> {
     let directory = target_directory().join("dist");
     let status = Command::new(env!("CARGO"))
         .current_dir(checkout())
-        .env("RUSTFLAGS", "-C target-feature=+crt-static")
+        .env("RUSTFLAGS", FLAGS)
         .env("CARGO_TARGET_DIR", &directory)
         .args(["build", "--release", "--locked", "--package", "tenon", "--target", target])
         .status()

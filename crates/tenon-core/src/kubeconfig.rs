@@ -180,7 +180,10 @@ impl Reader<'_> {
         let null = Value::Null;
         let context = current_context(&self.json).unwrap_or(&null);
         let cluster = self.named("clusters", &context["cluster"])?;
-        let user = self.named("users", &context["user"])?;
+        // The public kubeconfig of a cluster names nobody.
+        let nobody =
+            context["user"].is_null() && self.json["users"].as_array().is_none_or(Vec::is_empty);
+        let user = if nobody { &null } else { self.named("users", &context["user"])? };
         let body = &cluster["cluster"];
         if body["insecure-skip-tls-verify"] == true {
             return Err(self.refuse("clusters", "it asks for no check of the server's certificate"));
@@ -313,6 +316,12 @@ mod tests {
         assert_eq!(read.server, "https://b");
         assert_eq!(read.authority, Some(Material::File("/etc/kubernetes/pki/ca.crt".into())));
         assert_eq!(read.credential, Credential::TokenFile("/etc/kubernetes/token".into()));
+    }
+
+    #[test]
+    fn the_public_kubeconfig_of_a_cluster_has_no_user() {
+        let text = "clusters: [{name: '', cluster: {server: 'https://a:6443'}}]\ncontexts: null\ncurrent-context: ''\nusers: null\n";
+        assert_eq!(read(text, "x").unwrap().credential, Credential::None);
     }
 
     #[test]

@@ -4,7 +4,7 @@ super::pages! {
     BAD_KUBECONFIG = "TN03625" "bad-kubeconfig",
         why: "the kubeconfig does not say which server to ask, whom to trust or who is asking",
         fix: "write it again with the tool that made it, or name another one with --kubeconfig";
-    BAD_TOKEN = "TN03626" "bad-bootstrap-token",
+    BAD_TOKEN = "TN03626" "not-a-bootstrap-token",
         why: "a bootstrap token is six characters, a dot and sixteen characters, all of them a-z or 0-9",
         fix: "copy the whole token, or make a new one with `tenon token create`";
     BAD_OBJECT = "TN03627" "bad-object",
@@ -34,7 +34,7 @@ super::pages! {
     API_ANSWER = "TN10630" "api-answer",
         why: "what answered does not speak like a Kubernetes API server; a proxy or load balancer may stand between",
         fix: "check the address in the kubeconfig";
-    UNKNOWN_KIND = "TN10631" "unknown-kind",
+    UNKNOWN_KIND = "TN10631" "kind-not-served",
         why: "the API server serves no such kind: its CustomResourceDefinition is not there, or not yet established",
         fix: "apply the definition first, or correct apiVersion and kind";
     UNTRUSTED_CLUSTER = "TN10632" "untrusted-cluster",

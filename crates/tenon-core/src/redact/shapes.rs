@@ -36,7 +36,7 @@ fn run(bytes: &[u8], of: impl Fn(u8) -> bool) -> usize {
 
 /// The secret that begins here, with its length.
 pub fn word(bytes: &[u8]) -> Option<(Class, usize)> {
-    let found = match bytes.first()? {
+    match bytes.first()? {
         b'A' => access_key(bytes).map(|length| (Class::AwsKey, length)),
         b'e' => jwt(bytes).map(|length| (Class::Jwt, length)),
         b'k' if bytes.starts_with(KUBERNETES_TOKEN) => {
@@ -50,8 +50,7 @@ pub fn word(bytes: &[u8]) -> Option<(Class, usize)> {
         }
         b'L' => encoded_key(bytes).map(|length| (Class::PemKey, length)),
         _ => None,
-    };
-    found
+    }
 }
 
 /// `AKIA` and sixteen more.
@@ -124,7 +123,7 @@ pub fn userinfo(bytes: &[u8]) -> Option<(usize, usize)> {
     let at = rest[..end].iter().rposition(|byte| *byte == b'@')?;
     let user = &rest[..at];
     let secret = user.contains(&b':') && !user.contains(&b'$') || user.len() >= 20;
-    secret.then_some((3, 3 + at))
+    (secret && !user.starts_with(b"<redacted:")).then_some((3, 3 + at))
 }
 
 /// Where a private key block begins that has no end in this text.

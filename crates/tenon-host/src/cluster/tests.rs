@@ -184,8 +184,162 @@ fn a_wait_says_what_it_saw_last() {
     let late = wait_until::<()>("it is so", Duration::ZERO, || Ok(Look::NotYet("not so".into())));
     let problem = late.unwrap_err();
     assert_eq!((problem.exit(), problem.causes.clone()), (9, vec!["seen last: not so".to_owned()]));
+    let mut looks = 0;
+    let late = wait_until::<()>("it is so", Duration::from_millis(700), || {
+        looks += 1;
+        Ok(Look::NotYet(format!("look {looks}")))
+    });
+    assert_eq!(late.unwrap_err().causes, ["seen first: look 1", "seen last: look 2"]);
     let refused = wait_until::<()>("x", Duration::from_secs(30), || {
         Err(ApiError::Refused(Refusal { code: 403, ..Refusal::default() }))
     });
     assert_eq!(refused.unwrap_err().exit(), 10);
+}
+
+#[test]
+fn tokens_are_made_listed_and_deleted() {
+    use tenon_core::bootstrap_token::secret::Wish;
+    let api = FakeApi::start(|seen| match seen.method.as_str() {
+        "POST" => (201, seen.body.clone()),
+        "DELETE" if seen.path.contains("bootstrap-token-gone00") => refuse(404, "NotFound"),
+        "DELETE" => (200, json!({})),
+        _ => (
+            200,
+            json!({"items": [{"type": "Opaque"}, {"type": "bootstrap.kubernetes.io/token",
+            "data": {"token-id": "YWJjZGVm", "usage-bootstrap-signing": "dHJ1ZQ=="}}]}),
+        ),
+    });
+    let client = api.client(&bearer());
+    let wish =
+        Wish { expires: Some(1_794_700_000), usages: vec!["signing".into()], ..Wish::default() };
+    let token = tokens::create(&client, &wish).unwrap();
+    let sent = api.seen.lock().unwrap()[0].body.clone();
+    assert_eq!(sent["metadata"]["name"], format!("bootstrap-token-{}", token.id));
+    assert_eq!(sent["stringData"]["token-secret"], token.secret.expose());
+    assert!(sent["stringData"]["expiration"].is_string());
+    let listed = tokens::list(&client).unwrap();
+    assert_eq!((listed.len(), listed[0].id.as_str()), (1, "abcdef"));
+    assert!(tokens::delete(&client, "abcdef").unwrap());
+    assert!(!tokens::delete(&client, "gone00").unwrap());
+}
+
+#[test]
+fn a_taken_id_is_drawn_again() {
+    let api = FakeApi::start({
+        let count = std::sync::atomic::AtomicUsize::new(0);
+        move |seen| match count.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+            0 => refuse(409, "AlreadyExists"),
+            _ => (201, seen.body.clone()),
+        }
+    });
+    tokens::create(&api.client(&bearer()), &Default::default()).unwrap();
+    let seen = api.seen.lock().unwrap();
+    assert_ne!(seen[0].body["metadata"]["name"], seen[1].body["metadata"]["name"]);
+}
+
+mod serving_certificates {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+
+    use super::*;
+
+    fn csr(name: &str, sans: &[&str]) -> Value {
+        let mut params = rcgen::CertificateParams::new(
+            sans.iter().map(|san| (*san).to_owned()).collect::<Vec<_>>(),
+        )
+        .unwrap();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.distinguished_name.push(rcgen::DnType::OrganizationName, "system:nodes");
+        params.distinguished_name.push(rcgen::DnType::CommonName, "system:node:n1");
+        let key = rcgen::KeyPair::generate().unwrap();
+        let pem = params.serialize_request(&key).unwrap().pem().unwrap();
+        json!({"metadata": {"name": name}, "spec": {
+            "signerName": "kubernetes.io/kubelet-serving", "username": "system:node:n1",
+            "groups": ["system:nodes"], "usages": ["digital signature", "server auth"],
+            "request": STANDARD.encode(pem),
+        }})
+    }
+
+    #[test]
+    fn those_that_follow_the_rules_are_approved_and_no_other() {
+        let mut decided = csr("old", &["10.0.0.4"]);
+        decided["status"] = json!({"conditions": [{"type": "Denied"}]});
+        let list = [csr("good", &["n1.example", "10.0.0.4"]), csr("bad", &["10.0.0.9"]), decided];
+        let api = FakeApi::start(move |seen| match seen.path.split('?').next().unwrap() {
+            "/api/v1/nodes/n1" => (
+                200,
+                json!({"status": {"addresses": [
+                {"type": "InternalIP", "address": "10.0.0.4"}, {"type": "DNS", "address": "n1.example"}]}}),
+            ),
+            path if path.ends_with("/approval") => (200, seen.body.clone()),
+            path if path.ends_with("/old") => (200, list[2].clone()),
+            path if path.ends_with("/bad") => (200, list[1].clone()),
+            _ => (200, json!({"items": list})),
+        });
+        let client = api.client(&bearer());
+        let verdicts = approve::serving(&client, &[]).unwrap();
+        let shown: Vec<_> =
+            verdicts.iter().map(|it| (it.name.as_str(), it.reason.as_deref())).collect();
+        assert_eq!(
+            shown,
+            [("good", None), ("bad", Some("10.0.0.9 is not an address of the node"))]
+        );
+        let put: Vec<_> =
+            api.requests().into_iter().filter(|request| request.starts_with("PUT")).collect();
+        assert_eq!(put.len(), 1);
+        assert!(put[0].ends_with("/good/approval"));
+        assert_eq!(verdicts[1].finding().unwrap().exit(), 1);
+
+        let names = ["bad".to_owned(), "old".to_owned()];
+        let verdicts = approve::named(&client, &names).unwrap();
+        assert_eq!(verdicts[0].reason, None, "a person may know better");
+        assert!(verdicts[1].reason.is_some(), "what was denied stays denied");
+    }
+}
+
+mod discovery {
+    use tenon_core::bootstrap_token::Token;
+
+    use super::super::fake::{TOKEN, cluster, pin, signed_info};
+    use super::*;
+
+    fn token() -> Token {
+        Token::parse(TOKEN).unwrap()
+    }
+
+    #[test]
+    fn a_signed_and_pinned_cluster_is_found_with_two_readings() {
+        let (api, data) = cluster();
+        *data.lock().unwrap() = signed_info(&api.authority, &api.url);
+        let found = discover(&api.url, &token(), &[pin(&api)], Duration::from_secs(5)).unwrap();
+        assert_eq!(found.server, api.url);
+        assert_eq!(found.authority, api.authority.as_bytes());
+        assert_eq!(api.requests().len(), 2);
+    }
+
+    #[test]
+    fn a_wrong_pin_and_a_foreign_authority_are_not_believed() {
+        let ((api, data), (other, _)) = (cluster(), cluster());
+        *data.lock().unwrap() = signed_info(&api.authority, &api.url);
+        let problem = discover(&api.url, &token(), &[pin(&other)], Duration::ZERO).unwrap_err();
+        assert_eq!(problem.page.code, "TN10632");
+
+        // Signed and pinned, but the server's own certificate is another CA's.
+        *data.lock().unwrap() = signed_info(&other.authority, &api.url);
+        let problem = discover(&api.url, &token(), &[pin(&other)], Duration::ZERO).unwrap_err();
+        assert_eq!(problem.page.code, "TN09625", "{problem:?}");
+    }
+
+    #[test]
+    fn a_cluster_that_has_not_signed_yet_is_waited_for() {
+        let (api, data) = cluster();
+        let look = || discover(&api.url, &token(), &[pin(&api)], Duration::ZERO).unwrap_err();
+        let problem = look();
+        assert!(problem.causes[0].contains("no cluster-info"), "{problem:?}");
+        let mut unsigned = signed_info(&api.authority, &api.url);
+        unsigned.as_object_mut().unwrap().remove("jws-kubeconfig-abcdef");
+        *data.lock().unwrap() = unsigned;
+        let problem = look();
+        assert!(problem.causes[0].contains("not signed with token abcdef"), "{problem:?}");
+    }
 }

@@ -2,21 +2,18 @@
 //!
 //! An item that cannot be read is an item with a reason. No error leaves this file.
 
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::os::unix::fs::MetadataExt;
+use std::io;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
-use tenon_core::collect::catalogue::{Entry, Keep, Kind};
+use tenon_core::collect::catalogue::{Entry, Kind};
 use tenon_core::collect::journal::Writer;
 use tenon_core::collect::manifest::{Item, Listed, NodeMark, Status};
-use tenon_core::redact::LONGEST_KEY;
 
 use super::child::{self, End};
 use super::journal::{Match, Query, Reader};
+use super::loopback;
 use super::own::{self, Own};
 use super::run::Shared;
 use super::sink::{Packed, Part, Sink, Spool};
@@ -24,14 +21,11 @@ use super::source::{self, Answer};
 use super::tar;
 use crate::root;
 
-const CHUNK: usize = 64 << 10;
 /// The most members of one glob or tree.
 const MOST_MEMBERS: usize = 400;
 /// The most names of one tree that are listed.
 const MOST_LISTED: usize = 4000;
 const DEEPEST: usize = 10;
-/// Above this a file with holes is read around them.
-const SPARSE_FROM: u64 = 1 << 20;
 
 /// One member of the bundle, or the reason why there is none.
 pub type Taken = (Item, Option<Part>);
@@ -45,17 +39,17 @@ pub struct Harvest {
 
 /// How the reading of a content ended, with a note.
 pub struct Outcome {
-    status: Status,
-    note: String,
-    original: u64,
+    pub status: Status,
+    pub note: String,
+    pub original: u64,
 }
 
 impl Outcome {
-    fn ok(original: u64) -> Self {
+    pub fn ok(original: u64) -> Self {
         Outcome { status: Status::Ok, note: String::new(), original }
     }
 
-    fn with(status: Status, note: impl Into<String>) -> Self {
+    pub fn with(status: Status, note: impl Into<String>) -> Self {
         Outcome { status, note: note.into(), original: 0 }
     }
 }
@@ -143,7 +137,7 @@ impl Job<'_> {
     }
 
     /// Why a content is not whole.
-    fn cut_short(&self, original: u64) -> Outcome {
+    pub fn cut_short(&self, original: u64) -> Outcome {
         let timeout = self.shared.is_stopped() || Instant::now() >= self.end;
         let (status, note) = match timeout {
             true => (Status::Timeout, "not read to its end"),
@@ -193,53 +187,14 @@ impl Job<'_> {
         let cap = self.left;
         let volume = !self.shared.source.is_live();
         self.fill(spool, item, |job, sink| {
-            job.file(sink, path, cap).or_else(|outcome| match outcome.status {
+            job.file(sink, path, cap).map_err(|outcome| match job.shared.source.stat(path) {
                 // A volume cannot tell whether the running node had it.
-                Status::Absent if volume => match job.shared.source.stat(path) {
-                    Answer::Unknown(why) => Err(Outcome::with(Status::NotApplicable, why)),
-                    _ => Err(outcome),
-                },
-                _ => Err(outcome),
+                Answer::Unknown(why) if outcome.status == Status::Absent && volume => {
+                    Outcome::with(Status::NotApplicable, why)
+                }
+                _ => outcome,
             })
         });
-    }
-
-    /// Reads a file through the cap.
-    fn file(&self, sink: &mut Sink<'_>, path: &str, cap: u64) -> Result<Outcome, Outcome> {
-        let root = self.shared.root()?;
-        let mut file = source::open_regular(root, path)?;
-        let metadata = file.metadata()?;
-        let (size, on_disk) = (metadata.len(), metadata.blocks().saturating_mul(512));
-        let sparse = size > SPARSE_FROM && on_disk < size / 2;
-        let content = if sparse { on_disk } else { size };
-        let mut reading = Reading { job: self, sink, file: &mut file, sparse, taken: 0 };
-        if size <= cap {
-            // Files of the kernel have no size; a growing file is read as far as it was.
-            let bound = if size == 0 { cap + 1 } else { size };
-            reading.stretch(0, bound)?;
-            let outcome = Outcome::ok(content.max(reading.taken));
-            return match size == 0 && reading.taken > cap {
-                true => Ok(Outcome {
-                    status: Status::Truncated,
-                    note: "the head is kept".into(),
-                    ..outcome
-                }),
-                false => Ok(outcome),
-            };
-        }
-        let keep = self.entry.keep;
-        match keep {
-            Keep::Head => reading.stretch(0, cap)?,
-            Keep::Tail => reading.tail(size, cap)?,
-            Keep::Both => {
-                reading.stretch(0, cap / 2)?;
-                let left_out = format!("\n… {} bytes left out …\n", size - cap);
-                reading.sink.take(left_out.as_bytes());
-                reading.tail(size, cap / 2)?;
-            }
-        }
-        let note = format!("kept: {}", keep.name());
-        Ok(Outcome { status: Status::Truncated, note, original: content })
     }
 
     fn glob(&mut self, spool: &mut Spool, pattern: &str) {
@@ -480,74 +435,7 @@ impl Job<'_> {
     fn http(&mut self, spool: &mut Spool, url: &str) {
         let cap = self.left;
         let item = blank(self.entry, Status::Ok, "");
-        self.fill(spool, item, |job, sink| job.get(sink, url, cap));
-    }
-
-    /// Asks a server on the loopback interface, in the oldest and simplest way.
-    fn get(&self, sink: &mut Sink<'_>, url: &str, cap: u64) -> Result<Outcome, Outcome> {
-        let rest = url.strip_prefix("http://").unwrap_or(url);
-        let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        let address: SocketAddr =
-            host.parse().map_err(|_| Outcome::with(Status::Error, "not an address"))?;
-        let left =
-            || self.end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-        let connected = TcpStream::connect_timeout(&address, left());
-        let mut stream = connected.map_err(|error| match error.kind() {
-            io::ErrorKind::ConnectionRefused => Outcome::with(Status::Absent, "nobody listens"),
-            io::ErrorKind::TimedOut => Outcome::with(Status::Timeout, "no connection"),
-            _ => error.into(),
-        })?;
-        write!(stream, "GET {path} HTTP/1.0\r\nHost: {host}\r\nAccept: */*\r\n\r\n")?;
-        let mut buffer = vec![0; 16 << 10];
-        let (mut head, mut body, mut bytes) = (Vec::new(), false, 0_u64);
-        loop {
-            stream.set_read_timeout(Some(left().min(Duration::from_millis(200))))?;
-            let count = match stream.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(count) => count,
-                Err(error)
-                    if matches!(
-                        error.kind(),
-                        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
-                    ) =>
-                {
-                    if self.is_late() {
-                        return Ok(Outcome::with(Status::Timeout, "no whole answer"));
-                    }
-                    continue;
-                }
-                Err(error) => return Err(error.into()),
-            };
-            let mut chunk = &buffer[..count];
-            if !body {
-                head.extend_from_slice(chunk);
-                let Some(at) = head.windows(4).position(|four| four == b"\r\n\r\n") else {
-                    if head.len() > 64 << 10 {
-                        return Err(Outcome::with(Status::Error, "not HTTP"));
-                    }
-                    continue;
-                };
-                body = true;
-                chunk = &head[at + 4..];
-            }
-            let room = usize::try_from(cap.saturating_sub(bytes)).unwrap_or(usize::MAX);
-            sink.take(&chunk[..chunk.len().min(room)]);
-            bytes += chunk.len() as u64;
-            if bytes > cap {
-                return Ok(Outcome {
-                    status: Status::Truncated,
-                    note: "kept: head".into(),
-                    original: bytes,
-                });
-            }
-        }
-        let status =
-            String::from_utf8_lossy(&head).split(' ').nth(1).unwrap_or_default().to_owned();
-        match status.as_str() {
-            "200" => Ok(Outcome::ok(bytes)),
-            "401" | "403" => Err(Outcome::with(Status::Denied, format!("status {status}"))),
-            _ => Ok(Outcome { note: format!("status {status}"), ..Outcome::ok(bytes) }),
-        }
+        self.fill(spool, item, |job, sink| loopback::get(job, sink, url, cap));
     }
 
     fn socket(&mut self, spool: &mut Spool, path: &str) {
@@ -575,66 +463,6 @@ impl Job<'_> {
                 Own::Error(why) => Err(Outcome::with(Status::Error, why)),
             }
         });
-    }
-}
-
-/// A file that is read in stretches.
-struct Reading<'r, 'j, 's> {
-    job: &'r Job<'j>,
-    sink: &'r mut Sink<'s>,
-    file: &'r mut File,
-    sparse: bool,
-    taken: u64,
-}
-
-impl Reading<'_, '_, '_> {
-    /// The end of a file. A secret may begin before it, so the redactor sees what stands there.
-    fn tail(&mut self, size: u64, cap: u64) -> Result<(), Outcome> {
-        let start = size - cap;
-        let before = if self.sparse { 0 } else { LONGEST_KEY as u64 };
-        let lead = start.saturating_sub(before);
-        self.file.seek(SeekFrom::Start(lead))?;
-        let mut before = vec![0; usize::try_from(start - lead).unwrap_or_default()];
-        let mut filled = 0;
-        while filled < before.len() {
-            match self.file.read(&mut before[filled..])? {
-                0 => break,
-                count => filled += count,
-            }
-        }
-        self.sink.lead_in(&before[..filled]);
-        self.stretch(start, cap)
-    }
-
-    /// `length` bytes from `start`, or what there is of them.
-    fn stretch(&mut self, start: u64, length: u64) -> Result<(), Outcome> {
-        let mut buffer = vec![0; CHUNK];
-        let end = start + length;
-        let mut at = start;
-        self.file.seek(SeekFrom::Start(start))?;
-        while at < end {
-            if self.job.is_late() {
-                return Err(self.job.cut_short(end));
-            }
-            if self.sparse {
-                match rustix::fs::seek(&*self.file, rustix::fs::SeekFrom::Data(at)) {
-                    Ok(data) if data >= end => break,
-                    Ok(data) => at = data,
-                    // Nothing but a hole is left.
-                    Err(_) => break,
-                }
-            }
-            let most = buffer.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
-            match self.file.read(&mut buffer[..most])? {
-                0 => break,
-                count => {
-                    self.sink.take(&buffer[..count]);
-                    at += count as u64;
-                    self.taken += count as u64;
-                }
-            }
-        }
-        Ok(())
     }
 }
 

@@ -5,7 +5,8 @@
 //! journal  systemd's journal files
 //! bundle   reads an archive that may be hostile; tar, its one form of member
 //! run      one run of the collector: order, workers, budgets
-//! item     takes one entry of the catalogue; own: what needs no program; child: what does
+//! item     takes one entry of the catalogue; file, loopback, child: how files, servers and
+//!          programs are read; own: what Tenon finds out by itself
 //! sink     redacts and packs while reading; spool: content that has no name
 //! identity which node it is; upload: sends the bundle away
 //! archive  manifest, members, and the name at the end
@@ -16,9 +17,12 @@
 pub mod archive;
 pub mod bundle;
 mod child;
+mod collected;
+mod file;
 pub mod identity;
 mod item;
 pub mod journal;
+mod loopback;
 mod own;
 pub mod run;
 mod sink;

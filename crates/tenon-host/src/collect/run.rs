@@ -168,6 +168,7 @@ impl Collected {
         for (index, entry) in shared.entries.iter().enumerate() {
             let (status, note) = match shared.options.leaves_out(entry) {
                 true => (Status::SkippedOption, ""),
+                false if stop::check().is_err() => (Status::SkippedBudget, "the run was stopped"),
                 false if over => (Status::SkippedBudget, "the size of the bundle is spent"),
                 false => (Status::SkippedBudget, "the time of the run is spent"),
             };
@@ -311,6 +312,9 @@ fn spool_file(options: &Options) -> io::Result<File> {
 pub fn disk_room(directory: &std::path::Path) -> u64 {
     const KEEP_FREE: u64 = 512 << 20;
     let Ok(stat) = rustix::fs::statvfs(directory) else { return 0 };
+    if spool::anonymous(directory).is_err() {
+        return 0;
+    }
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
     let keep = (stat.f_blocks.saturating_mul(stat.f_frsize) / 10).min(KEEP_FREE);
     // The bundle is written beside its spool.

@@ -391,3 +391,31 @@ fn a_changed_content_is_noticed() {
     let whole = write(dir.path(), "/same.tar.gz", &same);
     assert_eq!(text(&open(&whole), "user/a.txt"), "content");
 }
+
+#[test]
+fn a_server_on_the_loopback_is_asked_and_a_silent_one_is_not_waited_for() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for (turn, stream) in listener.incoming().enumerate() {
+            let mut stream = stream.unwrap();
+            let mut buffer = [0; 1024];
+            let count = stream.read(&mut buffer).unwrap();
+            if buffer[..count].starts_with(b"GET /silent") {
+                std::thread::sleep(Duration::from_secs(5));
+            } else {
+                let body = format!("turn {turn} token=CANARY\n");
+                let _ = stream.write_all(format!("HTTP/1.0 200 OK\r\n\r\n{body}").as_bytes());
+            }
+        }
+    });
+    let entries = user(&format!(
+        "[t]\na = {{ http = \"http://127.0.0.1:{port}/x\" }}\nb = {{ http = \"http://127.0.0.1:{port}/silent\", timeout = 1 }}\nc = {{ http = \"http://127.0.0.1:9/x\" }}"
+    ));
+    let options = Options { jobs: 1, ..options() };
+    let (_out, path) = bundle_of(Source::live().unwrap(), entries, options);
+    let bundle = open(&path);
+    assert_eq!(text(&bundle, "user/a.txt"), "turn 0 token=<redacted:key-value:1>\n");
+    assert_eq!(status(&bundle.manifest, "user/b.txt"), Status::Timeout);
+    assert_eq!(status(&bundle.manifest, "user/c.txt"), Status::Absent);
+}

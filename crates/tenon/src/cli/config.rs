@@ -97,28 +97,26 @@ fn kind(name: &str) -> Result<Kind, String> {
 
 pub fn run(args: &Args, global: &Global) -> Outcome {
     match &args.command {
-        Command::Check(args) => check(args, global),
+        Command::Check(args) => check_sources(&args.sources, args.lenient, global),
         Command::Dump(args) => dump(args, global),
         Command::Schema(args) => output::answer_json(&config::json_schema(args.kind)),
         Command::Convert(args) => convert(args, global),
     }
 }
 
-fn check(args: &CheckArgs, global: &Global) -> Outcome {
-    let loaded =
-        args.sources.load(global, Options::default()).map_err(|failure| match failure {
-            Failure::Findings { findings, .. } => {
-                Failure::Findings { findings, lenient: args.lenient }
-            }
-            other => other,
-        })?;
+/// Checks the sources: the answer of `config check` and of `validate FILE`.
+pub fn check_sources(sources: &SourceArgs, lenient: bool, global: &Global) -> Outcome {
+    let loaded = sources.load(global, Options::default()).map_err(|failure| match failure {
+        Failure::Findings { findings, .. } => Failure::Findings { findings, lenient },
+        other => other,
+    })?;
     let Loaded { findings, .. } = loaded;
-    if findings.iter().any(|finding| finding.stops(args.lenient)) {
-        return Err(Failure::Findings { findings, lenient: args.lenient });
+    if findings.iter().any(|finding| finding.stops(lenient)) {
+        return Err(Failure::Findings { findings, lenient });
     }
     match global.json() {
         false => {
-            output::tell_findings(&findings, args.lenient);
+            output::tell_findings(&findings, lenient);
             output::answer(&match findings.len() {
                 0 => "config is valid\n".to_owned(),
                 1 => "config is valid, with 1 warning\n".to_owned(),
@@ -126,7 +124,7 @@ fn check(args: &CheckArgs, global: &Global) -> Outcome {
             })
         }
         true => {
-            let list: Vec<_> = findings.iter().map(|one| one.to_json(args.lenient)).collect();
+            let list: Vec<_> = findings.iter().map(|one| one.to_json(lenient)).collect();
             let schema = "tenon.configCheck/1";
             output::answer_json(&json!({"schema": schema, "result": "valid", "findings": list}))
         }

@@ -20,7 +20,7 @@ use tenon_host::stop;
 
 use super::logs_progress::{Style, Teller};
 use super::{Global, doctor, node_args};
-use crate::output::{self, Outcome};
+use crate::output::{self, Failure, Outcome};
 
 const DEFAULT_DIRECTORY: &str = "var/log/tenon";
 /// Memory, for a node whose disk is full.
@@ -133,7 +133,7 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
         upload::send(&destination, place.file(), &manifest, known.instance.as_ref(), &names)
     });
     report(&place, &manifest, global)?;
-    sent?;
+    sent.map_err(|problem| beside(&problem, "error"))?;
     judge(&manifest)
 }
 
@@ -326,13 +326,17 @@ impl Place {
 
 /// `/var/log/tenon`, or memory when that has no room.
 fn default_directory(root: &Path) -> Result<PathBuf, Problem> {
+    // A dead node's volume is evidence: nothing is written to it unasked.
+    if root != Path::new("/") {
+        return Ok(PathBuf::from("."));
+    }
     let usual = root.join(DEFAULT_DIRECTORY);
     let made = make(&usual);
     if made.is_ok() && disk_room(&usual) > 0 {
         return Ok(usual);
     }
     let spare = Path::new("/").join(SPARE_DIRECTORY);
-    if root == Path::new("/") && make(&spare).is_ok() && disk_room(&spare) > 0 {
+    if make(&spare).is_ok() && disk_room(&spare) > 0 {
         output::tell(&format!(
             "{} has no room; the bundle goes to {}\n",
             usual.display(),
@@ -382,7 +386,12 @@ fn report(place: &Place, manifest: &Manifest, global: &Global) -> Outcome {
 
 /// The exit code of a run whose bundle is written.
 fn judge(manifest: &Manifest) -> Outcome {
-    stop::check()?;
+    stop::check().map_err(|problem| {
+        let problem = problem
+            .why("the run was asked to stop; the bundle holds what was collected until then")
+            .fix("run it again for a whole bundle");
+        beside(&problem, "error")
+    })?;
     let missing = manifest.missing();
     if missing.is_empty() {
         return Ok(());
@@ -390,8 +399,11 @@ fn judge(manifest: &Manifest) -> Outcome {
     let names: Vec<String> = missing.iter().map(|item| reason(item)).collect();
     let page = if manifest.is_useless() { &pages::NOTHING_READABLE } else { &pages::ITEMS_MISSING };
     let what = format!("{} required items are not in the bundle", missing.len());
-    let problem = Problem::new(page, what).details(names);
-    // The answer has been given; the problem is told beside it, also with --output json.
-    output::tell(&problem.render("warning"));
-    Err(output::Failure::Answer(problem.exit()))
+    Err(beside(&Problem::new(page, what).details(names), "warning"))
+}
+
+/// Tells a problem beside an answer that has been given, whatever its format.
+fn beside(problem: &Problem, severity: &str) -> Failure {
+    output::tell(&problem.render(severity));
+    Failure::Answer(problem.exit())
 }

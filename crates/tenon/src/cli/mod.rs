@@ -1,12 +1,19 @@
 //! The command line: one file per command, and the names under which this binary answers.
 
 mod bootstrap;
+mod check_args;
 mod cloudformation;
+mod cluster_args;
 mod completions;
 mod config;
+mod control_plane;
+mod csr;
 mod doctor;
+mod eks_token;
 mod explain;
 mod facts;
+mod harden;
+mod ignition;
 mod imds;
 mod init;
 mod launch_template;
@@ -18,14 +25,25 @@ mod max_pods;
 mod names;
 mod net;
 mod node_args;
+mod pki;
+mod pki_identity;
 mod plan;
 mod reference;
 mod rehearse;
 mod schema;
 mod signal;
 mod sources;
+mod stage;
+mod stage_addons;
+mod stage_assets;
+mod stage_bootstrap;
+mod stage_prepare;
+mod stage_status;
 mod status;
+mod timeline;
+mod token;
 mod undo;
+mod usage;
 mod userdata;
 mod userdata_choices;
 mod userdata_convert;
@@ -36,13 +54,13 @@ mod userdata_lint;
 mod userdata_merge;
 mod userdata_read;
 mod userdata_source;
+mod validate;
 mod why;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use self::names::CalledAs;
@@ -128,6 +146,29 @@ enum Command {
     ///
     /// Example: tenon signal --stack my-nodes --exit-code 0
     Signal(signal::Args),
+    /// Keys, certificates and kubeconfigs of a control-plane node
+    #[command(subcommand)]
+    Pki(pki::Command),
+    /// Bootstrap tokens that machines join a cluster with
+    #[command(subcommand)]
+    Token(token::Command),
+    /// Requests for certificates
+    #[command(subcommand)]
+    Csr(csr::Command),
+    /// Print a token for an EKS cluster, as its kubeconfig asks for
+    EksToken(eks_token::Args),
+    /// Start the control plane of a new cluster, or show its files
+    #[command(subcommand)]
+    ControlPlane(control_plane::Command),
+    /// Write the Ignition config of a machine's first boot
+    #[command(subcommand)]
+    Ignition(ignition::IgnitionCommand),
+    /// Write the systemd units of a staged first boot
+    #[command(subcommand)]
+    Units(ignition::UnitsCommand),
+    /// Run, watch and reopen the stages of a first boot
+    #[command(subcommand)]
+    Stage(stage::Command),
     /// Print the JSON Schema of an answer
     Schema(schema::Args),
     /// Print a completion script for a shell
@@ -140,8 +181,14 @@ enum Command {
     Logs(logs::Command),
     /// Say in which state this node is
     Status(status::Args),
+    /// Show where the time of this node's boot went
+    Timeline(timeline::Args),
     /// Go back to the files of the previous generation
     Undo(undo::Args),
+    /// Say whether a node, or a config file, is what it was meant to be
+    Validate(Box<validate::Args>),
+    /// Judge a node by a benchmark, and mend what needs no decision
+    Harden(Box<harden::Args>),
     /// Write the manual pages into a directory
     Man(completions::ManArgs),
 }
@@ -164,12 +211,23 @@ impl Command {
             Command::Cloudformation(args) => cloudformation::run(&args),
             Command::LaunchTemplate(args) => launch_template::run(&args, global),
             Command::Signal(args) => signal::run(&args, global),
+            Command::Pki(command) => pki::run(&command, global),
+            Command::Token(command) => token::run(&command, global),
+            Command::Csr(command) => csr::run(&command, global),
+            Command::EksToken(args) => eks_token::run(&args),
+            Command::ControlPlane(command) => control_plane::run(&command, global),
+            Command::Ignition(command) => ignition::ignition(&command),
+            Command::Units(command) => ignition::units(&command, global),
+            Command::Stage(command) => stage::run(&command, global),
             Command::Schema(args) => schema::run(&args),
             Command::Completions(args) => completions::run(&args),
             Command::Doctor(args) => doctor::run(&args, global),
             Command::Logs(command) => logs::run(&command, global),
             Command::Status(args) => status::run(&args, global),
+            Command::Timeline(args) => timeline::run(&args, global),
             Command::Undo(args) => undo::run(&args, global),
+            Command::Validate(args) => validate::run(&args, global),
+            Command::Harden(args) => harden::run(&args, global),
             Command::Man(args) => completions::man(&args, global),
         }
     }
@@ -178,9 +236,9 @@ impl Command {
 /// Parses the arguments, runs the command and gives the exit code.
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
     let (called_as, arguments) = names::translate(arguments);
-    let cli = match Cli::try_parse_from(arguments) {
+    let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error, called_as),
+        Err(error) => return not_understood(&error, &arguments, called_as),
     };
     // A rehearsal shows its result; what it went through on the way is for those who ask.
     let quiet = cli.global.quiet || matches!(cli.command, Command::Rehearse(_));
@@ -195,13 +253,15 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
     output::exit(called_as.exit_code(code))
 }
 
-/// Prints the parser's message. Help and version are answers; the rest is exit 64.
-fn usage(error: &clap::Error, called_as: CalledAs) -> ExitCode {
-    // A closed pipe is no reason to fail.
-    let _ = error.print();
-    let code = match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => 0,
-        _ => 64,
+/// Prints help or version, which are answers, or says what was wrong with the command line.
+fn not_understood(error: &clap::Error, arguments: &[OsString], called_as: CalledAs) -> ExitCode {
+    let code = match usage::problem(error) {
+        Some(problem) => output::report(Err(problem.into()), usage::format(arguments)),
+        None => {
+            // A closed pipe is no reason to fail.
+            let _ = error.print();
+            if error.use_stderr() { 64 } else { 0 }
+        }
     };
     output::exit(called_as.exit_code(code))
 }

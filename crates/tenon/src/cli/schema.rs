@@ -1,6 +1,7 @@
 //! `tenon schema`: the JSON Schemas of machine-readable answers.
 
 use clap::ValueEnum;
+use tenon_core::checks::report;
 use tenon_core::{doctor, max_pods};
 
 use crate::output::{self, Outcome};
@@ -17,11 +18,13 @@ pub struct Args {
 enum Answer {
     Doctor,
     MaxPods,
+    Validate,
 }
 
 pub fn run(args: &Args) -> Outcome {
     match args.answer {
         Answer::Doctor => output::answer(doctor::SCHEMA),
         Answer::MaxPods => output::answer(max_pods::SCHEMA),
+        Answer::Validate => output::answer(report::SCHEMA),
     }
 }

@@ -276,7 +276,7 @@ impl JournalFile {
     }
 
     fn object(&mut self, offset: u64, kind: u8) -> Option<Object> {
-        if offset == 0 || offset % 8 != 0 {
+        if offset == 0 || !offset.is_multiple_of(8) {
             return None;
         }
         let mut head = [0; 16];

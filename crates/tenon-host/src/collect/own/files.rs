@@ -8,6 +8,7 @@ use tenon_core::problem::Place;
 use tenon_core::{decode, userdata};
 
 use super::Own;
+use crate::collect::collected;
 use crate::collect::run::Shared;
 use crate::collect::source::{self, Answer};
 use crate::systemd::Manager;
@@ -201,7 +202,7 @@ pub fn units(shared: &Shared) -> Own {
             let mut unit = source::unit_files(root, &name).unwrap_or_default();
             let state = manager.as_ref().and_then(|manager| manager.state(&name).ok());
             unit.state = state;
-            source::unit_to_json(&name, &unit)
+            collected::unit_to_json(&name, &unit)
         })
         .collect();
     Own::json(&json!({"complete": complete, "units": units}))

@@ -12,6 +12,7 @@ pub enum Service {
     Ec2,
     Eks,
     S3,
+    Sts,
 }
 
 impl Service {
@@ -22,6 +23,7 @@ impl Service {
             Service::Ec2 => "ec2",
             Service::Eks => "eks",
             Service::S3 => "s3",
+            Service::Sts => "sts",
         }
     }
 
@@ -31,6 +33,7 @@ impl Service {
             Service::Ec2 => "AWS_ENDPOINT_URL_EC2",
             Service::Eks => "AWS_ENDPOINT_URL_EKS",
             Service::S3 => "AWS_ENDPOINT_URL_S3",
+            Service::Sts => "AWS_ENDPOINT_URL_STS",
         }
     }
 }

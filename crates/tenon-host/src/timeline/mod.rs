@@ -1,8 +1,16 @@
-//! Where the time of a run went: named spans on one monotonic axis.
+//! Where the time of a run went: named spans on one monotonic axis; and, in [`live`], where the
+//! time of the whole boot went.
+//!
+//! A run tells its spans to the journal and keeps no file about them: the journal is there already,
+//! has every run of a boot, and a run that changes nothing goes on writing nothing.
+
+pub mod live;
 
 use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
+use tenon_core::timeline::{PHASES, PhaseRecord, PhaseSpan};
 
 /// The spans of a run, in the order in which they began.
 #[derive(Debug, Clone)]
@@ -24,6 +32,18 @@ pub struct Span {
 impl Timeline {
     pub fn begin() -> Self {
         Timeline { start: Instant::now(), spans: Vec::new() }
+    }
+
+    /// Tells the spans to the journal, in one line. Nobody else reads it, so it is told only to a
+    /// service manager.
+    pub fn tell(&self, mut record: PhaseRecord) {
+        if std::env::var_os("INVOCATION_ID").is_none() {
+            return;
+        }
+        let (now, since) = (clock_gettime(ClockId::Monotonic), self.start.elapsed());
+        record.begin_us = now.tv_sec * 1_000_000 + now.tv_nsec / 1000 - signed_micros(since);
+        record.spans = self.spans.iter().map(Span::record).collect();
+        tracing::info!("{PHASES} {}", json!(record));
     }
 
     /// Measures one part.
@@ -61,6 +81,21 @@ impl Timeline {
         };
         json!(self.spans.iter().map(span).collect::<Vec<_>>())
     }
+}
+
+impl Span {
+    fn record(&self) -> PhaseSpan {
+        PhaseSpan {
+            name: self.name.to_owned(),
+            begin_us: signed_micros(self.begin),
+            length_us: signed_micros(self.length),
+            note: self.note.clone(),
+        }
+    }
+}
+
+fn signed_micros(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }
 
 fn micros(time: Duration) -> u64 {
