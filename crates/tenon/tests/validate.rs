@@ -406,6 +406,32 @@ fn a_file_for_prometheus_and_a_line_for_the_journal() {
     assert_eq!(told.lines().filter(|line| line.contains("0 fail")).count(), 1, "{told}");
 }
 
+#[test]
+fn a_bundle_carries_the_verdict_and_is_examined_like_a_node() {
+    let root = plain();
+    let wide = fs::Permissions::from_mode(0o646);
+    fs::set_permissions(root.path().join(CONFIG), wide).unwrap();
+    let beside = tempfile::tempdir().unwrap();
+    let bundle = beside.path().join("node.tar.gz");
+    let bundle = bundle.to_str().unwrap();
+    // A directory has no journal, which the collector tells; the bundle is written all the same.
+    on(root.path(), "logs", &["collect", "--out", bundle]);
+    let carried = tenon(&["logs", "show", bundle, "verdict/validate.json"]);
+    let carried = json(&carried);
+    let failed = [
+        "drift-mode /etc/kubernetes/kubelet/config.json",
+        "eks-3.1.3 /etc/kubernetes/kubelet/config.json",
+    ];
+    assert_eq!(with_state(&carried, "fail"), failed);
+    let examined = tenon(&["validate", "--bundle", bundle, "-q", "--output", "json"]);
+    assert_eq!(examined.status.code(), Some(1));
+    let examined = json(&examined);
+    assert_eq!(with_state(&examined, "fail"), failed[1..]);
+    assert!(with_state(&examined, "unknown").contains(&"drift-files ".to_owned()));
+    let fix = tenon(&["harden", "--fix", "--bundle", bundle]);
+    assert_eq!(fix.status.code(), Some(64));
+}
+
 /// The guide's tables are what a fresh node says.
 #[test]
 fn the_guide_lists_every_item_with_its_state_on_a_fresh_node() {

@@ -19,7 +19,7 @@ use tenon_host::collect::{Collected, Cover, Options, Order, Source, collect, ide
 use tenon_host::stop;
 
 use super::logs_progress::{Style, Teller};
-use super::{Global, doctor, node_args};
+use super::{Global, doctor, node_args, validate};
 use crate::output::{self, Failure, Outcome};
 
 const DEFAULT_DIRECTORY: &str = "var/log/tenon";
@@ -243,8 +243,8 @@ pub fn check_groups(names: &[String], entries: &[Entry]) -> Result<(), Problem> 
 /// Makes one item of the bundle from the source; None when there is nothing to say.
 type Maker = fn(&Source) -> Option<Vec<u8>>;
 
-/// Items that other rooms make, besides those of the doctor: `validate.json`.
-const VERDICTS: &[(&str, Maker)] = &[];
+/// Items that other rooms make, besides those of the doctor.
+const VERDICTS: &[(&str, Maker)] = &[("validate.json", validate::verdict)];
 
 fn verdicts(args: &Args, source: &Source) -> BTreeMap<String, Vec<u8>> {
     if args.no_doctor {

@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
+use tenon_core::checks::cis::{PROFILES, Profile};
 use tenon_core::checks::report::{FailOn, Report};
 use tenon_core::checks::{Family, Finding};
 use tenon_core::codes;
 use tenon_core::config::Options;
 use tenon_core::problem::Problem;
-use tenon_host::checks::{Examination, now, replace_text};
+use tenon_host::checks::{Examination, Eyes, Known, Wanted, known, now, replace_text};
+use tenon_host::collect::Source;
 
 use super::check_args::CheckArgs;
 use super::sources::SourceArgs;
@@ -80,30 +82,48 @@ fn examine(args: &Args, global: &Global) -> Result<Report, Problem> {
         return Err(Problem::new(&codes::usage::BAD_USAGE, what).fix("leave one of them out"));
     }
     let eyes = args.check.eyes(global)?;
-    let mut examination = Examination::begin(&eyes)?;
     let known = args.check.known(&eyes, global)?;
+    let mut report = judge(&eyes, &known, profile, &families)?;
+    report.fail_on = args.fail_on;
+    args.check.excuse(&mut report)?;
+    Ok(report)
+}
+
+fn judge(
+    eyes: &Eyes,
+    known: &Known,
+    profile: &'static Profile,
+    families: &[Family],
+) -> Result<Report, Problem> {
+    let mut examination = Examination::begin(eyes)?;
     let mut report = Report {
         tool: "tenon validate",
         source: eyes.name().to_owned(),
         node: examination.instance_id(),
         profile: if families.contains(&Family::Cis) { profile.name } else { "" },
-        fail_on: args.fail_on,
         ..Report::default()
     };
     for family in families {
         report.findings.extend(match family {
             Family::Config => known.findings(),
-            Family::Drift => examination.drift(&known),
+            Family::Drift => examination.drift(known),
             Family::Cis => examination.cis(profile),
-            Family::Runtime => examination.runtime(&known),
+            Family::Runtime => examination.runtime(known),
             Family::Image => vec![
                 Finding::new(Family::Image, "image", "the image as it was built")
                     .not_applicable("comes with `tenon image`, which this version does not have"),
             ],
         });
     }
-    args.check.excuse(&mut report)?;
     Ok(report)
+}
+
+/// The answer as an item of a log bundle; None when there is no node to examine.
+pub fn verdict(source: &Source) -> Option<Vec<u8>> {
+    let eyes = Eyes::on_root(source.root_handle()?.path()).ok()?;
+    let known = known(eyes.root(), Wanted::default()).ok()?;
+    let report = judge(&eyes, &known, &PROFILES[0], &USUAL).ok()?;
+    Some(format!("{:#}\n", report.to_json()).into_bytes())
 }
 
 impl Args {
