@@ -134,6 +134,9 @@ pub fn examine(node: &Snapshot, options: &Options) -> Report {
     if state == State::Ready {
         suspects.retain(|suspect| matters_when_ready(&view, suspect));
     }
+    if !node.denied.is_empty() {
+        unknown.push(("files", "some may not be read: run it as root"));
+    }
     unknown.sort_unstable();
     unknown.dedup();
     let roles = graph::roles(&view, &suspects);
