@@ -21,6 +21,9 @@ fn copy(from: &Path, to: &Path) {
             copy(&path, &target)
         } else {
             fs::copy(&path, &target).map(drop).unwrap()
+        match path.is_dir() {
+            true => copy(&path, &target),
+            false => assert!(fs::copy(&path, &target).is_ok()),
         }
     }
 }

@@ -74,7 +74,11 @@ pub(super) fn steps(view: &View, suspects: &[Suspect], roles: &[Role]) -> Vec<St
         if step == Step::Time {
             return time(view);
         }
-        let detail = if step == Step::Authn { unusable(view) } else { String::new() };
+        let detail = match step {
+            Step::Ca => untrusted(view),
+            Step::Authn => unusable(view),
+            _ => String::new(),
+        };
         match (reached, blocked) {
             (Some(reached), _) if step <= reached => ("pass", String::new()),
             (_, Some(first)) if step > first => ("not-reached", detail),
@@ -87,6 +91,12 @@ pub(super) fn steps(view: &View, suspects: &[Suspect], roles: &[Role]) -> Vec<St
         StepLine { step, status, ms: took.get(step.name()).copied().unwrap_or_default(), detail }
     };
     Step::all().map(line).collect()
+}
+
+/// Why the presented certificate is not believed.
+fn untrusted(view: &View) -> String {
+    let reach = network::reach(view).filter(|reach| reach.is_up());
+    reach.map(|reach| reach.detail.clone()).unwrap_or_default()
 }
 
 /// Why no request could be made in the kubelet's name.

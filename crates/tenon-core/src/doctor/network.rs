@@ -13,8 +13,9 @@ pub(super) fn reach<'a>(view: &'a View) -> Option<&'a Reach> {
 /// The deepest step of the chain that a probe saw working just now.
 pub(super) fn passed(view: &View) -> Option<Step> {
     let probes = &view.node.probes;
+    // Who may read its object has its name; whether it may write is not proven by that.
     if probes.node.as_ref().is_some_and(|node| node.status == 200) {
-        return Some(Step::NodeObject);
+        return Some(Step::NodeName);
     }
     if probes.authenticated.as_ref().is_some_and(|access| matches!(access.status, 200..=299 | 403))
     {

@@ -14,6 +14,9 @@ use super::text;
 use super::view::View;
 use crate::redact::Book;
 
+/// How long a text of a log is news.
+const RECENT_US: u64 = 600 * 1_000_000;
+
 /// How far the node is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
@@ -129,7 +132,10 @@ pub fn examine(node: &Snapshot, options: &Options) -> Report {
         wanted.filter_map(|cause| judge(&view, cause, &mut unknown)).collect();
     let state = state(&view, &suspects);
     if state == State::Ready {
-        suspects.clear();
+        suspects.retain(|suspect| matters_when_ready(&view, suspect));
+    }
+    if !node.denied.is_empty() {
+        unknown.push(("files", "some may not be read: run it as root"));
     }
     unknown.sort_unstable();
     unknown.dedup();
@@ -151,6 +157,14 @@ pub fn examine(node: &Snapshot, options: &Options) -> Report {
         steps,
         unknown,
     }
+}
+
+/// A Ready node has no need of explanations, but what is proven will bite at the next restart, and
+/// what its logs say right now is trouble.
+fn matters_when_ready(view: &View, suspect: &Suspect) -> bool {
+    let recent = suspect.latest_us() + RECENT_US >= view.now_us && suspect.has_signal();
+    let proven = suspect.confidence == Confidence::Certain;
+    !suspect.cause.vague && (proven || recent && suspect.confidence == Confidence::Likely)
 }
 
 /// The API server's word counts most; without it the kubelet's own log. A text that points at a
@@ -206,7 +220,7 @@ impl Report {
     pub fn exit(&self) -> u8 {
         match self.state {
             _ if !self.examined => 5,
-            State::Ready => 0,
+            State::Ready if self.findings.is_empty() => 0,
             _ if self.young => 0,
             _ => 1,
         }

@@ -100,7 +100,10 @@ impl Report {
 
     fn head(&self) -> String {
         let label = match self.state {
-            State::Ready => return "READY        the node is registered and Ready\n".into(),
+            State::Ready if self.findings.is_empty() => {
+                return "READY        the node is registered and Ready\n".into();
+            }
+            State::Ready => "READY, BUT",
             State::JoinedNotReady => "NOT READY",
             State::NotJoined => "NOT JOINED",
             State::Unknown => "UNKNOWN",

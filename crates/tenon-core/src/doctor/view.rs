@@ -65,11 +65,22 @@ const LOST: Signal = Signal::confirmed(
     "kubernetes pkg/kubelet/nodestatus/setters.go",
 );
 
-/// A line that counts, as signals read it.
+/// What a log says, as signals read it: once, however often it was said.
 #[derive(Debug)]
-pub struct Read<'a> {
-    pub line: &'a Line,
+pub struct Said<'a> {
     pub text: Cow<'a, str>,
+    /// When it was said, oldest first; 0 in a log without times.
+    times_us: Vec<u64>,
+}
+
+impl Said<'_> {
+    /// How often it was said after a time, and when last; None if not.
+    fn since(&self, time_us: Option<u64>) -> Option<(u32, u64)> {
+        let fresh = |time: &&u64| **time == 0 || time_us.is_none_or(|since| **time > since);
+        let count = self.times_us.iter().filter(fresh).count();
+        let last = self.times_us.last().copied().filter(|_| count > 0)?;
+        Some((u32::try_from(count).unwrap_or(u32::MAX), last))
+    }
 }
 
 /// Where the API server is said to be.
@@ -91,7 +102,7 @@ pub struct Mark {
 #[derive(Debug)]
 pub struct View<'a> {
     pub node: &'a Snapshot,
-    logs: BTreeMap<Log, Vec<Read<'a>>>,
+    logs: BTreeMap<Log, Vec<Said<'a>>>,
     pub now_us: u64,
     /// Seconds since the boot.
     pub age_s: Option<u64>,
@@ -146,31 +157,35 @@ impl<'a> View<'a> {
             kubeconfig_path,
             api,
         };
+        // A program in trouble says the same few things thousands of times.
+        let mut known: BTreeMap<(Log, &str), usize> = BTreeMap::new();
         for line in lines {
-            if let Some(log) = Log::of(line) {
-                let read = Read { line, text: unescaped(&line.message) };
-                view.logs.entry(log).or_default().push(read);
+            let Some(log) = Log::of(line) else { continue };
+            let said = view.logs.entry(log).or_default();
+            let index = *known.entry((log, body(&line.message))).or_insert(said.len());
+            if index == said.len() {
+                said.push(Said { text: unescaped(&line.message), times_us: Vec::new() });
             }
+            said[index].times_us.push(line.time_us);
         }
         view.marks = view.find_marks();
         view
     }
 
     fn find_marks(&self) -> Vec<Mark> {
-        let mark = |(signal, step): &(Signal, Step)| {
-            let last =
-                self.log(signal.log).iter().rev().find(|r| signal.find(&r.text).is_some())?;
-            Some(Mark { step: *step, time_us: last.line.time_us })
+        let last = |signal: &Signal| {
+            let said = self.log(signal.log).iter().filter(|said| signal.find(&said.text).is_some());
+            said.filter_map(|said| Some(said.since(None)?.1)).max()
         };
-        let mut marks: Vec<_> = MARKS.iter().filter_map(mark).collect();
-        let lost = self.log(LOST.log).iter().rev().find(|read| LOST.find(&read.text).is_some());
-        let lost = lost.map_or(0, |read| read.line.time_us);
-        marks.retain(|mark| mark.step != Step::Ready || mark.time_us > lost);
-        marks
+        let lost = last(&LOST).unwrap_or_default();
+        let marks = MARKS
+            .iter()
+            .filter_map(|(signal, step)| Some(Mark { step: *step, time_us: last(signal)? }));
+        marks.filter(|mark| mark.step != Step::Ready || mark.time_us > lost).collect()
     }
 
-    /// The lines of a log that count, oldest first.
-    pub fn log(&self, log: Log) -> &[Read<'a>] {
+    /// What a log says, as far as it counts.
+    pub fn log(&self, log: Log) -> &[Said<'a>] {
         self.logs.get(&log).map_or(&[], Vec::as_slice)
     }
 
@@ -248,21 +263,22 @@ impl<'a> View<'a> {
         if on_api && network::passed(self).is_some_and(|passed| passed >= step) {
             return None;
         }
-        let lines = self.log(signal.log).iter();
-        let fresh =
-            lines.filter(|r| r.line.time_us == 0 || healed.is_none_or(|t| r.line.time_us > t));
-        let mut last = None;
-        let mut count = 0;
-        for read in fresh {
-            if signal.find(&read.text).is_some() && self.is_about(signal.target, &read.text) {
-                last = Some(read);
-                count += 1;
+        let mut latest: Option<(u64, &Said)> = None;
+        let mut count = 0_u32;
+        for said in self.log(signal.log) {
+            if signal.find(&said.text).is_none() || !self.is_about(signal.target, &said.text) {
+                continue;
+            }
+            let Some((times, last)) = said.since(healed) else { continue };
+            count = count.saturating_add(times);
+            if latest.is_none_or(|(before, _)| last >= before) {
+                latest = Some((last, said));
             }
         }
-        let read = last?;
-        let safe = redact::text(&self.book, &read.text);
+        let (time_us, said) = latest?;
+        let safe = redact::text(&self.book, &said.text);
         let text = super::text::excerpt(&safe, signal.find(&safe).unwrap_or(0..safe.len()));
-        Some(Evidence::journal(signal.log.title(), read.line.time_us, count, text))
+        Some(Evidence::journal(signal.log.title(), time_us, count, text))
     }
 
     fn is_about(&self, target: Target, text: &str) -> bool {
@@ -351,6 +367,14 @@ fn age(node: &Snapshot, lines: &[&Line], now_us: u64) -> Option<u64> {
     node.age_s.or(uptime).or_else(|| first.map(|first| now_us.saturating_sub(first) / 1_000_000))
 }
 
+/// A message without the time that its program writes in front.
+fn body(message: &str) -> &str {
+    let head = message.char_indices().take(80).last().map_or(0, |(end, _)| end);
+    let klog = message[..head].find("] ").filter(|_| message.starts_with(['I', 'W', 'E', 'F']));
+    let logfmt = message[..head].find(" level=").filter(|_| message.starts_with("time="));
+    &message[klog.or(logfmt).unwrap_or(0)..]
+}
+
 /// Structured logs quote the quotes of the errors in them.
 fn unescaped(message: &str) -> Cow<'_, str> {
     match message.contains("\\\"") {
@@ -381,6 +405,28 @@ mod tests {
             assert_eq!((endpoint.host.as_str(), endpoint.port), (host, port), "{url}");
         }
         assert_eq!(endpoint_of("a.example.com"), None);
+    }
+
+    /// The work grows with what is said, not with how often.
+    #[test]
+    fn what_is_repeated_is_read_once() {
+        let line = |second: u64| Line {
+            time_us: second,
+            unit: "kubelet.service".into(),
+            identifier: "kubelet".into(),
+            message: format!(
+                "E0110 12:00:{:02}.000000 812 x.go:{}] \"No\" err=\"Unauthorized\"",
+                second % 60,
+                second % 7
+            ),
+            ..Line::default()
+        };
+        let node = Snapshot { journal: (1..=5000).map(line).collect(), ..Snapshot::default() };
+        let view = View::new(&node, None);
+        assert_eq!(view.log(Log::Kubelet).len(), 1);
+        let signal = Signal::tentative(Log::Kubelet, &["Unauthorized"]);
+        let seen = view.seen(&signal, Step::Authn, true).unwrap();
+        assert_eq!((seen.count, seen.time_us), (5000, 5000));
     }
 
     #[test]

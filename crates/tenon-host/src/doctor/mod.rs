@@ -38,12 +38,12 @@ pub struct Options {
 /// Reads what the doctor wants of a node.
 pub fn gather(source: &Source, options: &Options) -> Result<Snapshot, Problem> {
     let end = Instant::now() + options.budget;
-    let mut node = Snapshot::default();
-    node.kind = match source.kind() {
+    let kind = match source.kind() {
         collect::Kind::Live => Kind::Live,
         collect::Kind::Root => Kind::Root,
         collect::Kind::Bundle => Kind::Bundle,
     };
+    let mut node = Snapshot { kind, ..Snapshot::default() };
     files::recorded(source, &mut node);
     files::read(source, options, &mut node);
     if let Some(spec) = &options.spec {

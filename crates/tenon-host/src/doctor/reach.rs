@@ -186,12 +186,20 @@ fn tunnel(socket: &mut TcpStream, goal: &Goal, proxy: &Proxy) -> io::Result<u16>
     Ok(parse_head(&head).status)
 }
 
+/// What a server showed, whether it could be believed, and why not.
+#[derive(Debug, Default)]
+struct Shown {
+    chain: Vec<Vec<u8>>,
+    trust: Option<Trust>,
+    detail: String,
+}
+
 /// Believes every server and keeps what it showed.
 #[derive(Debug)]
 struct Recorder {
     provider: Arc<CryptoProvider>,
     judge: Option<Arc<WebPkiServerVerifier>>,
-    seen: Mutex<(Vec<Vec<u8>>, Option<Trust>)>,
+    seen: Mutex<Shown>,
 }
 
 impl ServerCertVerifier for Recorder {
@@ -204,17 +212,17 @@ impl ServerCertVerifier for Recorder {
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
         let chain = std::iter::once(end_entity).chain(intermediates).map(|der| der.to_vec());
-        let trust = match &self.judge {
-            None => Trust::NoAuthority,
-            Some(judge) => {
-                match judge.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
-                    Ok(_) => Trust::Good,
-                    Err(error) => trust_of(&error),
-                }
-            }
+        let judged = self
+            .judge
+            .as_ref()
+            .map(|judge| judge.verify_server_cert(end_entity, intermediates, name, ocsp, now));
+        let (trust, detail) = match judged {
+            None => (Trust::NoAuthority, String::new()),
+            Some(Ok(_)) => (Trust::Good, String::new()),
+            Some(Err(error)) => (trust_of(&error), error.to_string()),
         };
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        *seen = (chain.collect(), Some(trust));
+        *seen = Shown { chain: chain.collect(), trust: Some(trust), detail };
         Ok(ServerCertVerified::assertion())
     }
 
@@ -286,8 +294,8 @@ fn talk(goal: &Goal, mut socket: TcpStream, found: &mut Reach) -> Option<Answer>
         Ok::<_, io::Error>(())
     })();
     let seen = std::mem::take(&mut *recorder.seen.lock().unwrap_or_else(PoisonError::into_inner));
-    found.chain = seen.0.iter().filter_map(|der| describe_certificate(der)).collect();
-    found.trust = seen.1;
+    found.chain = seen.chain.iter().filter_map(|der| describe_certificate(der)).collect();
+    (found.trust, found.detail) = (seen.trust, seen.detail);
     if let Err(error) = shaken {
         (found.tls, found.detail) = (Some(tls_of(&error)), error.to_string());
         return None;

@@ -22,6 +22,8 @@ use crate::output::{self, Failure, Outcome};
 /// Pause between two looks of `--watch`, and how many equal ones end it.
 const PAUSE: Duration = Duration::from_secs(10);
 const STABLE: u32 = 3;
+/// A node that still changes its mind after this is told as it is.
+const LONGEST_WATCH: Duration = Duration::from_secs(15 * 60);
 /// For the probes of a look that a bundle takes along.
 const BUNDLE_BUDGET: Duration = Duration::from_secs(20);
 
@@ -107,7 +109,8 @@ fn watch(
 ) -> Result<Report, Failure> {
     let gist = |report: &Report| (report.state, report.findings.first().map(|f| f.cause.number));
     let mut equal = 1;
-    while !report.is_settled() && (equal < STABLE || report.young) {
+    let end = Instant::now() + LONGEST_WATCH;
+    while !report.is_settled() && (equal < STABLE || report.young) && Instant::now() < end {
         stop::sleep(PAUSE)?;
         let next = again()?;
         equal = if gist(&next) == gist(&report) { equal + 1 } else { 1 };
