@@ -362,7 +362,7 @@ fn reboot_needed(work: &mut Prepare, run: &mut Run<'_>) -> Result<Check, Problem
 /// True when a power cut or a person came first: another boot that shows all that was wanted.
 fn rebooted_by_others(run: &Run<'_>) -> bool {
     run.state().reboot().is_none()
-        && run.output("reasonsBoot").is_some_and(|boot| boot != run.boot_id)
+        && run.output("reasonsBoot").is_some_and(|boot| !boot.is_empty() && boot != run.boot_id)
         && expectations(run)
             .iter()
             .all(|(name, wanted)| shown(run.root, name).as_ref() == Some(wanted))
