@@ -8,7 +8,7 @@ use tenon_core::stages::paths;
 use tenon_core::stages::state::State;
 use tenon_core::stages::status::{self, Sight};
 
-use super::engine::inputs;
+use super::record::inputs;
 use super::{disk, read_state, update};
 use crate::apply;
 use crate::root::Root;
