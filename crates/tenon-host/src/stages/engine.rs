@@ -81,6 +81,17 @@ pub struct Step<C> {
 impl<'r> Run<'r> {
     /// Takes the stage's lock, reads config and state, mends the pair of state and marker.
     pub fn open(root: &'r Root, order: &Order) -> Result<Opened<'r>, Failure> {
+        let opened = Run::try_open(root, order);
+        if let Err(failure) = &opened
+            && let Some(problem) = failure.permanent()
+        {
+            // There is no run that could record it; the console and the log have it.
+            give_up(root, order.stage, "open", problem)?;
+        }
+        opened
+    }
+
+    fn try_open(root: &'r Root, order: &Order) -> Result<Opened<'r>, Failure> {
         let stage = order.stage;
         let lock = lock(root, stage)?;
         let (machine, text) = read_machine(root, &order.config)?;
@@ -276,7 +287,7 @@ impl<'r> Run<'r> {
         });
         notify::status(&format!("{stage}: {step}: {}", problem.what));
         let recorded = recorded.and_then(|()| match blocked {
-            true => self.give_up(step, &problem),
+            true => give_up(self.root, self.stage, step, &problem),
             false => Ok(()),
         });
         // The first failure wins; that it could not be recorded is told beside it.
@@ -284,17 +295,6 @@ impl<'r> Run<'r> {
             Ok(()) => problem,
             Err(second) => problem.cause(format!("and recording it: {second}")),
         }
-    }
-
-    /// Takes the trigger away, so that its path does not fire again, and tells the console.
-    fn give_up(&self, step: &str, problem: &Problem) -> Result<(), Problem> {
-        disk::remove(self.root, &paths::trigger(self.stage))?;
-        let text = format!(
-            "tenon: stage {} is blocked at step {step}\n{}",
-            self.stage,
-            problem.render("error")
-        );
-        apply::put(self.root, paths::ISSUE, 0o644, text.as_bytes()).map(|_| ())
     }
 
     /// Ends the stage: state first, then the marker, then the trigger.
@@ -310,7 +310,9 @@ impl<'r> Run<'r> {
         mark(self.root, stage, &self.state)?;
         fail::after(&format!("{stage}-marker"));
         disk::remove(self.root, &paths::trigger(stage))?;
-        disk::remove(self.root, paths::ISSUE)?;
+        if !self.state.any_blocked() {
+            disk::remove(self.root, paths::ISSUE)?;
+        }
         self.note("end", status.word(), 0, words)?;
         notify::status(&format!("{stage}: {words}"));
         tracing::info!(stage, "{words}");
@@ -324,6 +326,20 @@ impl<'r> Run<'r> {
         }
         Ok(())
     }
+}
+
+/// Takes away what starts the stage, so that its path does not fire again, and tells the console.
+fn give_up(root: &Root, stage: &str, step: &str, problem: &Problem) -> Result<(), Problem> {
+    disk::remove(root, &paths::trigger(stage))?;
+    match stage {
+        "assets" => disk::remove(root, paths::READY)?,
+        // The add-ons require it: their path would start it again and again.
+        "bootstrap" => disk::remove(root, &paths::trigger("addons"))?,
+        _ => {}
+    }
+    let error = problem.render("error");
+    let text = format!("tenon: stage {stage} is blocked at step {step}\n{error}");
+    apply::put(root, paths::ISSUE, 0o644, text.as_bytes()).map(|_| ())
 }
 
 #[derive(Clone, Copy)]

@@ -16,7 +16,7 @@ use tenon_core::stages::{Machine, load};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::disk;
+use super::{disk, is_permanent};
 use crate::apply;
 use crate::root::Root;
 use crate::stop;
@@ -30,6 +30,17 @@ pub enum Failure {
     Problem(Problem),
     /// Everything that is wrong with the config.
     Findings(Vec<Finding>),
+}
+
+impl Failure {
+    /// The problem that needs a person, if it is one.
+    pub fn permanent(&self) -> Option<&Problem> {
+        let problem = match self {
+            Failure::Problem(problem) => Some(problem),
+            Failure::Findings(list) => list.first().map(|finding| &finding.problem),
+        };
+        problem.filter(|problem| is_permanent(problem))
+    }
 }
 
 impl From<Problem> for Failure {
