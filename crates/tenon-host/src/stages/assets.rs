@@ -50,6 +50,12 @@ const CLEANUP: &[Step<Assets>] = &[
     Step { name: "retire", check: retired, apply: retire, verify: None },
 ];
 
+/// The names of the steps, of the stage and of its cleanup.
+pub fn step_names(cleanup: bool) -> Vec<&'static str> {
+    let steps = if cleanup { CLEANUP } else { STEPS };
+    steps.iter().map(|step| step.name).collect()
+}
+
 /// Runs the stage to its end. What was sent goes last: until the marker is there, it is what
 /// starts the stage again after a power cut.
 pub fn run(mut run: Box<Run<'_>>, work: &mut Assets) -> Result<(), Problem> {
