@@ -124,7 +124,7 @@ fn fetch(work: &mut Assets, run: &mut Run<'_>) -> Result<(), Problem> {
         true => Some(Object::resolve(run.root, &run.machine.assets, &work.environment)?),
         false => None,
     };
-    let request = |_: u64| match &object {
+    let request = || match &object {
         Some(object) => object.request("GET"),
         None => http::Request::get(&source).body(()).map_err(|error| {
             Problem::new(&pages::BAD_SOURCE, "the address of the bundle is no URL").cause(error)

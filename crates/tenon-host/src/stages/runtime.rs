@@ -147,7 +147,7 @@ fn fetch(work: &Prepare, run: &Run<'_>, image: &Image) -> Result<String, Problem
     match image.url.strip_prefix("file:") {
         Some(local) => copy_local(run.root, local, &temporary)?,
         None => {
-            let request = |_: u64| {
+            let request = || {
                 http::Request::get(&image.url).body(()).map_err(|error| {
                     Problem::new(&pages::BAD_MAPPINGS, "an image has no URL").cause(error)
                 })
