@@ -18,6 +18,7 @@ use super::open::read_text;
 use super::settle::node_verdict;
 use crate::cluster::{ApiError, Client, Look, wait_until};
 use crate::root::Root;
+use crate::stages::prepare::lift_update_hold;
 use crate::stages::{Check, Run, Step};
 
 pub const STAGE: &str = "addons";
@@ -86,6 +87,9 @@ pub fn run(mut run: Box<Run<'_>>, options: &Options) -> Result<usize, Problem> {
         end: Instant::now() + ALL,
     };
     run.steps(STEPS, &mut stage)?;
+    if run.machine.os.updates_after {
+        lift_update_hold(run.root)?;
+    }
     run.finish(Status::Done, &format!("{count} objects applied"))?;
     Ok(count)
 }

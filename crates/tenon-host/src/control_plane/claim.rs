@@ -41,7 +41,9 @@ fn check(bootstrap: &mut Bootstrap, run: &mut Run<'_>) -> Result<Check, Problem>
 }
 
 fn apply(bootstrap: &mut Bootstrap, run: &mut Run<'_>) -> Result<(), Problem> {
-    wait_for_prepare(run.root)?;
+    if bootstrap.waits_for_prepare {
+        wait_for_prepare(run.root)?;
+    }
     match ask(run.root, &bootstrap.cluster.endpoint_url())? {
         Answer::Nobody => {}
         Answer::Ours => return Err(occupied_endpoint(bootstrap)),

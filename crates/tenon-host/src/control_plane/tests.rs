@@ -255,3 +255,69 @@ fn an_older_static_pod_of_ours_is_replaced_and_nothing_stays_beside_it() {
     assert_eq!(desk.root.list(MANIFESTS).unwrap(), ["kube-scheduler.yaml"]);
     assert_eq!(desk.root.list("/etc/kubernetes").unwrap(), ["manifests"]);
 }
+
+/// Writes a CA that ended long ago, with its key.
+fn put_expired_ca(desk: &Desk) {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut wanted = rcgen::CertificateParams::new(vec!["kubernetes".to_owned()]).unwrap();
+    wanted.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    wanted.distinguished_name.push(rcgen::DnType::CommonName, "kubernetes");
+    wanted.not_before = rcgen::date_time_ymd(2001, 1, 1);
+    wanted.not_after = rcgen::date_time_ymd(2002, 1, 1);
+    desk.put("/etc/kubernetes/pki/ca.crt", &wanted.self_signed(&key).unwrap().pem());
+    desk.put("/etc/kubernetes/pki/ca.key", &key.serialize_pem());
+}
+
+#[test]
+fn an_expired_ca_blocks_and_is_kept() {
+    let desk = Desk::new("first-master");
+    put_expired_ca(&desk);
+    let before = desk.root.read_text("/etc/kubernetes/pki/ca.crt").unwrap();
+    let run = desk.open("bootstrap").unwrap();
+    let problem = super::some_steps(run, Duration::from_secs(5), &["pki"]).unwrap_err();
+    assert!(crate::stages::is_permanent(&problem), "{problem}");
+    assert_eq!(read_state(&desk.root).unwrap().status("bootstrap"), Status::Blocked);
+    assert_eq!(desk.root.read_text("/etc/kubernetes/pki/ca.crt").unwrap(), before);
+    assert!(!desk.root.exists(MANIFESTS));
+}
+
+#[test]
+fn a_cluster_in_etcds_directory_is_not_started_over() {
+    let desk = Desk::new("first-master");
+    desk.put("/var/lib/etcd/member/snap/db", "data");
+    desk.put(&paths::done("prepare"), "");
+    let run = desk.open("bootstrap").unwrap();
+    let problem = super::some_steps(run, Duration::from_secs(5), &["claim"]).unwrap_err();
+    assert_eq!((problem.page.slug, problem.exit()), ("etcd-data-exists", 12));
+    assert_eq!(read_state(&desk.root).unwrap().output("bootstrap", "nonce"), None);
+    assert!(desk.root.exists("/var/lib/etcd/member/snap/db"));
+}
+
+#[test]
+fn a_claim_for_another_cluster_is_not_carried_on() {
+    let desk = Desk::new("first-master");
+    desk.put("/etc/kubernetes/pki/ca.crt", "of today");
+    let mut run = desk.open("bootstrap").unwrap();
+    for (key, value) in [("nonce", "n"), ("clusterId", "lab"), ("caDigest", "sha256:of-yesterday")]
+    {
+        run.set_output(key, value).unwrap();
+    }
+    let problem = super::some_steps(run, Duration::from_secs(5), &["claim"]).unwrap_err();
+    assert_eq!((problem.page.slug, problem.exit()), ("claim-differs", 12));
+}
+
+#[test]
+fn a_reset_keeps_the_claim_unless_it_wipes() {
+    let desk = Desk::new("first-master");
+    let mut run = desk.open("bootstrap").unwrap();
+    run.set_output("nonce", "n").unwrap();
+    let machine = run.machine.clone();
+    drop(run);
+    for (files, nonce) in [(false, Some("n")), (true, None)] {
+        let wipe = crate::stages::report::Wipe { files, etcd: false };
+        crate::stages::report::reset(&desk.root, &machine, "bootstrap", wipe).unwrap();
+        let state = read_state(&desk.root).unwrap();
+        assert_eq!(state.output("bootstrap", "nonce"), nonce);
+        assert_eq!(state.status("bootstrap"), Status::Pending);
+    }
+}

@@ -63,9 +63,7 @@ pub fn run(command: &Command, global: &Global) -> Outcome {
         Command::Start(args) => {
             let root = node_args::open_root(global)?;
             let order = Order { stage: STAGE, config: args.config.clone(), forced: Vec::new() };
-            carry_out(&root, &order, global, |run| {
-                control_plane::some_steps(run, args.timeout, START)
-            })
+            carry_out(&root, &order, global, |run| control_plane::start(run, args.timeout))
         }
     }
 }
