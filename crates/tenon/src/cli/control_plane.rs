@@ -7,7 +7,7 @@ use serde_json::json;
 use tenon_core::codes;
 use tenon_core::problem::Problem;
 use tenon_core::stages::paths;
-use tenon_host::control_plane::{self, STAGE, START};
+use tenon_host::control_plane::{self, STAGE};
 use tenon_host::root::Root;
 use tenon_host::stages::Order;
 
