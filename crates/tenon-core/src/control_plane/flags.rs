@@ -63,12 +63,8 @@ const ETCD_FILES: &[(&str, &str)] = &[
     ("peer-trusted-ca-file", "ca.crt"),
 ];
 
-const ETCD: &[(&str, &str)] = &[
-    ("client-cert-auth", "true"),
-    ("listen-metrics-urls", "http://127.0.0.1:2381"),
-    ("peer-client-cert-auth", "true"),
-    ("snapshot-count", "10000"),
-];
+const ETCD: &[(&str, &str)] =
+    &[("client-cert-auth", "true"), ("peer-client-cert-auth", "true"), ("snapshot-count", "10000")];
 
 const AUDIT: &[(&str, &str)] = &[
     ("audit-policy-file", audit::POLICY),
@@ -241,6 +237,7 @@ fn etcd(cluster: &Cluster) -> Flags {
         "listen-client-urls",
         format!("{},{client}", Cluster::url(cluster.loopback(), 2379)),
     );
+    set(&mut flags, "listen-metrics-urls", cluster.etcd_metrics_url());
     set(&mut flags, "advertise-client-urls", client);
     set(&mut flags, "listen-peer-urls", peer.clone());
     set(&mut flags, "initial-advertise-peer-urls", peer);

@@ -185,7 +185,9 @@ impl Probes {
                 (cluster.advertise_address.to_string(), "/livez", Some("/readyz"), "/livez")
             }
             (Component::ControllerManager, _) => (loopback(), "/healthz", None, "/healthz"),
-            (Component::Etcd, _) => (loopback(), "/livez", Some("/readyz"), "/readyz"),
+            (Component::Etcd, _) => {
+                (cluster.loopback().to_string(), "/livez", Some("/readyz"), "/readyz")
+            }
             _ => (loopback(), "/livez", Some("/readyz"), "/livez"),
         };
         let scheme = if component == Component::Etcd { "HTTP" } else { "HTTPS" };

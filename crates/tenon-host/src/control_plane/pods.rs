@@ -313,7 +313,7 @@ fn is_well(
     };
     let port = pod::ports(component, phase)[0];
     match component {
-        Component::Etcd => plain("http://127.0.0.1:2381", "/readyz").map(drop),
+        Component::Etcd => plain(&bootstrap.cluster.etcd_metrics_url(), "/readyz").map(drop),
         Component::ControllerManager => loopback(port, "/healthz"),
         Component::Scheduler => loopback(port, "/readyz"),
         Component::ApiServer => {

@@ -214,13 +214,14 @@ fn a_field_of_another_manager_is_named_unless_force() {
 
 #[test]
 fn add_ons_wait_for_the_stage_before_without_counting() {
-    let (desk, api) = (Desk::new("first-master"), cluster());
-    desk.admin(&api);
-    fs::remove_file(desk.dir.path().join("var/lib/tenon/done/bootstrap")).unwrap();
+    let desk = Desk::new("first-master");
     let problem = desk.addons(&Options::default()).unwrap_err();
     assert_eq!(problem.exit(), 9);
     let state = read_state(&desk.root).unwrap();
-    assert_eq!((state.status("addons"), state.attempts("addons", "wait")), (Status::Waiting, 0));
+    assert_eq!(
+        (state.status("addons"), state.attempts("addons", "bootstrap")),
+        (Status::Waiting, 0)
+    );
 }
 
 #[test]
