@@ -124,8 +124,20 @@ fn api_server(cluster: &Cluster, phase: Phase) -> Flags {
     set(&mut flags, "service-cluster-ip-range", networks(&cluster.service_cidrs));
     let issuer = format!("https://kubernetes.default.svc.{}", cluster.dns_domain);
     set(&mut flags, "service-account-issuer", issuer);
-    if let Some(file) = &cluster.authorization_config {
+    if cluster.authorization_config.is_some() {
         flags.remove("authorization-mode");
+    }
+    flags.extend(options(cluster));
+    add_etcd_client(&mut flags, cluster);
+    add_listener(&mut flags, phase);
+    flags
+}
+
+/// Flags of the API server that follow from options which kubeadm does not have; it must be told
+/// of them, or its next upgrade would drop them.
+pub(super) fn options(cluster: &Cluster) -> Flags {
+    let mut flags = Flags::new();
+    if let Some(file) = &cluster.authorization_config {
         set(&mut flags, "authorization-config", file);
     }
     if cluster.audit.policy().is_some() {
@@ -134,8 +146,6 @@ fn api_server(cluster: &Cluster, phase: Phase) -> Flags {
     if cluster.encryption.is_on() {
         add(&mut flags, ENCRYPTION);
     }
-    add_etcd_client(&mut flags, cluster);
-    add_listener(&mut flags, phase);
     flags
 }
 
