@@ -56,6 +56,7 @@ fn machine() -> tempfile::TempDir {
     put(dir.path(), "etc/tenon/config.yaml", CONFIG);
     put(dir.path(), "proc/sys/kernel/random/boot_id", "boot-1\n");
     put(dir.path(), "var/lib/tenon/trigger/bootstrap", "");
+    put(dir.path(), "var/lib/tenon/trigger/addons", "");
     dir
 }
 
@@ -156,6 +157,7 @@ fn a_permanent_error_blocks_at_once_and_waiting_is_no_attempt() {
     assert_eq!(play(&root, &mut work).unwrap_err().exit(), 3);
     assert_eq!(read_state(&root).unwrap().status("bootstrap"), Status::Blocked);
     assert!(!root.exists("/var/lib/tenon/trigger/bootstrap"));
+    assert!(!root.exists("/var/lib/tenon/trigger/addons"), "its service requires this one");
     // Once the cause is gone a run by hand succeeds.
     play(&root, &mut Work::default()).unwrap();
 }
@@ -208,4 +210,18 @@ fn changed_inputs_after_the_end_are_drift_and_another_machine_is_refused() {
     put(dir.path(), "etc/machine-id", "bbbb\n");
     let problem = play(&root, &mut Work::default()).unwrap_err();
     assert_eq!(problem.page.slug, "state-of-another-machine");
+}
+
+#[test]
+fn a_bad_config_takes_the_trigger_away_and_tells_the_console() {
+    let dir = machine();
+    let root = Root::open(dir.path()).unwrap();
+    put(dir.path(), "etc/tenon/config.yaml", &CONFIG.replace("role:", "rule:"));
+    assert_eq!(play(&root, &mut Work::default()).unwrap_err().exit(), 3);
+    assert!(!root.exists("/var/lib/tenon/trigger/bootstrap"), "its path would fire without end");
+    let issue = fs::read_to_string(dir.path().join("etc/issue.d/90-tenon.issue")).unwrap();
+    assert!(issue.contains("spec.r"), "{issue}");
+    put(dir.path(), "etc/tenon/config.yaml", CONFIG);
+    play(&root, &mut Work::default()).unwrap();
+    assert!(!root.exists("/etc/issue.d/90-tenon.issue"));
 }

@@ -272,8 +272,10 @@ fn the_runtimes_directory_is_emptied_only_for_our_own_reboot() {
     place.put("var/lib/tenon/pending/runtime-reset", "{\"reboot\": \"other\"}");
     assert_eq!(runtime::reset(&place.root).unwrap_err().exit(), 12);
     assert!(place.root.exists("/var/lib/containerd/meta.db"));
-    let reboot = tenon_core::stages::state::Reboot { id: "ours".into(), ..Default::default() };
-    super::super::update(&place.root, |state| state.set_reboot(Some(&reboot))).unwrap();
+    let id = |state: &mut tenon_core::stages::state::State| {
+        state.set_output("prepare", reboot::REBOOT_ID, "ours");
+    };
+    super::super::update(&place.root, id).unwrap();
     place.put("var/lib/tenon/pending/runtime-reset", "{\"reboot\": \"ours\"}");
     assert_eq!(runtime::reset(&place.root).unwrap(), ["/var/lib/containerd"]);
     assert!(!place.root.exists("/var/lib/containerd") && !place.root.exists(paths::RUNTIME_RESET));

@@ -16,6 +16,8 @@ use crate::{apply, random, stop};
 pub const BLOCK: Duration = Duration::from_secs(300);
 /// What may be emptied on request.
 pub const RUNTIME_DIRECTORIES: [&str; 2] = ["/var/lib/containerd", "/var/lib/docker"];
+/// Output with the id that the next boot's requests carry.
+pub const REBOOT_ID: &str = "rebootId";
 /// Outputs of steps that a missed expectation runs again.
 const CAUSES: [&str; 2] = ["osUpdate", "runtimeInstalled"];
 
@@ -24,8 +26,6 @@ const CAUSES: [&str; 2] = ["osUpdate", "runtimeInstalled"];
 pub struct Wish {
     pub reasons: Vec<String>,
     pub expect: Vec<(String, String)>,
-    /// The runtime's directory is emptied in the next boot.
-    pub reset: bool,
 }
 
 /// Accounts for a reboot of an earlier run. `found`: what this boot shows for an expectation.
@@ -33,13 +33,14 @@ pub fn account(
     run: &mut Run<'_>,
     found: impl Fn(&str) -> Option<String>,
 ) -> Result<Check, Problem> {
-    let Some(reboot) = run.state().reboot() else {
-        return Ok(Check::Satisfied("no reboot is on record".into()));
-    };
-    if reboot.requested_in != run.boot_id && run.root.exists(paths::RUNTIME_RESET) {
+    let asked_in = run.output("reasonsBoot").filter(|boot| !boot.is_empty());
+    if asked_in.unwrap_or(&run.boot_id) != run.boot_id && run.root.exists(paths::RUNTIME_RESET) {
         let what = "tenon-runtime-reset.service has not done its work in this boot";
         return Err(Problem::new(&UNIT_FAILED, what));
     }
+    let Some(reboot) = run.state().reboot() else {
+        return Ok(Check::Satisfied("no reboot is on record".into()));
+    };
     let missed: Vec<&str> = reboot
         .expect
         .iter()
@@ -71,12 +72,29 @@ pub fn account(
     }
 }
 
+/// Asks the next boot to empty the runtime's directories, whatever causes that boot: a power cut
+/// merges a new runtime as well as a reboot does. So this comes before the runtime is linked.
+pub fn request_reset(run: &mut Run<'_>) -> Result<(), Problem> {
+    let id = match run.output(REBOOT_ID).filter(|id| !id.is_empty()) {
+        Some(id) => id.to_owned(),
+        None => random::letters(16)?,
+    };
+    run.set_output(REBOOT_ID, &id)?;
+    let request = json!({"reboot": id, "directories": RUNTIME_DIRECTORIES});
+    let text = format!("{request}\n");
+    apply::put(run.root, paths::RUNTIME_RESET, 0o600, text.as_bytes())?;
+    fail::after("reset-requested");
+    Ok(())
+}
+
 /// Takes the reboot off the record; `again` also forgets what its causes did.
-fn clear(run: &mut Run<'_>, again: bool) -> Result<(), Problem> {
+pub fn clear(run: &mut Run<'_>, again: bool) -> Result<(), Problem> {
     let stage = run.stage();
     run.update(|state| {
         state.set_reboot(None);
-        state.set_output(stage, "reasons", "");
+        for key in ["reasons", "reasonsBoot", REBOOT_ID] {
+            state.set_output(stage, key, "");
+        }
         state.set_status(stage, Status::Running);
         for cause in CAUSES.into_iter().filter(|_| again) {
             state.set_output(stage, cause, "");
@@ -89,7 +107,10 @@ pub fn perform(run: &mut Run<'_>, wish: &Wish, block: Duration) -> Result<(), Pr
     let mut reboot = match run.state().reboot() {
         Some(reboot) => reboot,
         None => Reboot {
-            id: random::letters(16)?,
+            id: match run.output(REBOOT_ID).filter(|id| !id.is_empty()) {
+                Some(id) => id.to_owned(),
+                None => random::letters(16)?,
+            },
             requested_in: run.boot_id.clone(),
             reasons: wish.reasons.clone(),
             expect: wish.expect.clone(),
@@ -111,12 +132,6 @@ pub fn perform(run: &mut Run<'_>, wish: &Wish, block: Duration) -> Result<(), Pr
         }
     })?;
     fail::after("reboot-recorded");
-    if wish.reset {
-        let request = json!({"reboot": reboot.id, "directories": RUNTIME_DIRECTORIES});
-        let text = format!("{request}\n");
-        apply::put(run.root, paths::RUNTIME_RESET, 0o600, text.as_bytes())?;
-    }
-    fail::after("reset-requested");
     tracing::info!(reasons = reboot.reasons.join(", "), "rebooting");
     // A refusal is counted with the requests, not with the step's attempts.
     bus::reboot(run.root).map_err(|problem| {

@@ -8,7 +8,7 @@ use tenon_core::stages::paths;
 use tenon_core::stages::state::State;
 use tenon_core::stages::status::{self, Sight};
 
-use super::engine::inputs;
+use super::record::{inputs, lock};
 use super::{disk, read_state, update};
 use crate::apply;
 use crate::root::Root;
@@ -134,6 +134,7 @@ pub fn reset(
         let fix = "add --delete-etcd-data if the cluster's content may be lost";
         return Err(Problem::new(&pages::BLOCKED, what).fix(fix));
     }
+    let _lock = lock(root, stage)?;
     let mut removed = Vec::new();
     let mut remove = |path: &str| -> Result<(), Problem> {
         if apply::discard(root, path)? {
@@ -167,7 +168,12 @@ pub fn reset(
             state.set_reboots(0);
         }
     })?;
-    if ["bootstrap", "addons"].contains(&stage) && machine.role == Role::FirstMaster {
+    let triggers: &[&str] = match stage {
+        "bootstrap" => &["bootstrap", "addons"],
+        "addons" => &["addons"],
+        _ => &[],
+    };
+    for stage in triggers.iter().filter(|_| machine.role == Role::FirstMaster) {
         apply::put(root, &paths::trigger(stage), 0o600, b"")?;
     }
     Ok(removed)

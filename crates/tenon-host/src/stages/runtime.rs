@@ -29,24 +29,21 @@ const STORE: &str = "/opt/extensions";
 const LINKS: &str = "/etc/extensions";
 const JOB_BOUND: Duration = Duration::from_secs(120);
 
+fn os_release(root: &Root) -> String {
+    let paths = ["/etc/os-release", "/usr/lib/os-release"];
+    paths.iter().find_map(|path| root.read_text(path).ok().flatten()).unwrap_or_default()
+}
+
 /// The operating system that runs now.
 pub fn os(root: &Root) -> Os {
-    let text = ["/etc/os-release", "/usr/lib/os-release"]
-        .iter()
-        .find_map(|path| root.read_text(path).ok().flatten())
-        .unwrap_or_default();
-    let value = |name: &str| release_value(&text, name);
+    let text = os_release(root);
+    let value = |name: &str| mappings::release_value(&text, name);
     let architecture = match std::env::consts::ARCH {
         "x86_64" => "x86-64",
         "aarch64" => "arm64",
         other => other,
     };
     Os { id: value("ID"), version: value("VERSION_ID"), architecture: architecture.into() }
-}
-
-fn release_value(text: &str, name: &str) -> String {
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
-    line.unwrap_or_default().trim_matches(['"', '\'']).to_owned()
 }
 
 /// The version of the runtime that would start now.
@@ -77,11 +74,17 @@ fn catalogue(run: &Run<'_>) -> Result<Vec<Image>, Problem> {
     )
 }
 
-/// The images for the OS of the next boot, and for this one where they differ.
-fn images(run: &Run<'_>) -> Result<(Image, Option<Image>), Problem> {
+/// The operating system that the next boot runs.
+fn next_os(run: &Run<'_>) -> Os {
     let now = os(run.root);
     let next = ["osExpected", "osPending"].iter().find_map(|key| run.output(key));
-    let next = Os { version: next.unwrap_or(&now.version).to_owned(), ..now.clone() };
+    let version = next.filter(|version| !version.is_empty()).unwrap_or(&now.version).to_owned();
+    Os { version, ..now }
+}
+
+/// The images for the OS of the next boot, and for this one where they differ.
+fn images(run: &Run<'_>) -> Result<(Image, Option<Image>), Problem> {
+    let (now, next) = (os(run.root), next_os(run));
     let list = catalogue(run)?;
     let wanted = wanted(run);
     let for_next = mappings::select(&wanted, &list, RUNTIME, &next).cloned();
@@ -118,16 +121,17 @@ pub fn install(work: &mut Prepare, run: &mut Run<'_>) -> Result<(), Problem> {
         fetch(work, run, other)?;
     }
     let path = fetch(work, run, &image)?;
-    check_release(run.root, &path, &image)?;
-    disk::make(run.root, LINKS, 0o755)?;
-    disk::link(run.root, &format!("{LINKS}/{RUNTIME}.raw"), &path)?;
+    check_release(run.root, &path, &image, &next_os(run))?;
     if before.as_deref() != Some(image.version.as_str()) {
         run.set_output("runtimeExpected", &image.version)?;
         let has_state = !run.root.list(STATE).unwrap_or_default().is_empty();
         if before.is_some() && has_state {
             add_reason(run, "runtime-changed")?;
+            reboot::request_reset(run)?;
         }
     }
+    disk::make(run.root, LINKS, 0o755)?;
+    disk::link(run.root, &format!("{LINKS}/{RUNTIME}.raw"), &path)?;
     run.set_output("runtimeInstalled", &image.version)
 }
 
@@ -194,7 +198,7 @@ fn digest(root: &Root, path: &str) -> Option<String> {
 }
 
 /// Reads the release file inside the image, before anything points at it.
-fn check_release(root: &Root, path: &str, image: &Image) -> Result<(), Problem> {
+fn check_release(root: &Root, path: &str, image: &Image, next: &Os) -> Result<(), Problem> {
     let argv = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let inner = format!("usr/lib/extension-release.d/extension-release.{}", image.name);
     let file = root.join(path).display().to_string();
@@ -214,11 +218,8 @@ fn check_release(root: &Root, path: &str, image: &Image) -> Result<(), Problem> 
         );
         return Ok(());
     };
-    let now = os(root);
-    let id = release_value(&text, "ID");
-    let level = release_value(&text, "VERSION_ID");
-    let any = !release_value(&text, "SYSEXT_LEVEL").is_empty() || level.is_empty();
-    let fits = id == "_any" || (id == now.id && (any || image.os_id == now.id));
+    let level = mappings::release_value(&os_release(root), "SYSEXT_LEVEL");
+    let fits = mappings::release_fits(&text, next, &level);
     match fits {
         true => Ok(()),
         false => Err(Problem::new(
@@ -297,7 +298,7 @@ pub fn reset(root: &Root) -> Result<Vec<String>, Problem> {
     let request: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
     let id = request["reboot"].as_str().unwrap_or_default();
     let state = super::read_state(root)?;
-    let current = state.reboot().map(|reboot| reboot.id).unwrap_or_default();
+    let current = state.output("prepare", reboot::REBOOT_ID).unwrap_or_default();
     if id.is_empty() || current != id {
         let what = "the request to empty the runtime's directory is not of this bootstrap";
         return Err(Problem::new(&pages::RESET_REFUSED, what));

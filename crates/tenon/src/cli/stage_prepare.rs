@@ -31,7 +31,7 @@ pub struct Args {
     os_update: Option<Provider>,
     /// When the machine may be rebooted
     #[arg(long, value_enum, value_name = "WHEN", default_value = "when-needed")]
-    reboot: When,
+    reboot: RebootArg,
     /// Run only this step
     #[arg(long, value_name = "STEP", value_parser = step)]
     only: Option<String>,
@@ -47,7 +47,7 @@ enum Provider {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum When {
+enum RebootArg {
     WhenNeeded,
     Never,
     Always,
@@ -75,9 +75,9 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
     work.os_update = args.os_update.map(|provider| provider == Provider::UpdateEngine);
     work.input_wait = args.input_wait;
     work.reboot = match args.reboot {
-        When::WhenNeeded => RebootWhen::Needed,
-        When::Never => RebootWhen::Never,
-        When::Always => RebootWhen::Always,
+        RebootArg::WhenNeeded => RebootWhen::Needed,
+        RebootArg::Never => RebootWhen::Never,
+        RebootArg::Always => RebootWhen::Always,
     };
     let order = Order { stage: "prepare", config: args.config.clone(), forced: forced(args) };
     stage::carry_out(&root, &order, global, |mut stage| match &args.only {

@@ -47,7 +47,7 @@ fn silent(output: &Output, name: &str) -> anyhow::Result<()> {
 }
 
 /// Every role, OS and version of the specification.
-pub fn roles(workshop: &Workshop) -> anyhow::Result<usize> {
+pub fn every_role_before_its_readers(workshop: &Workshop) -> anyhow::Result<usize> {
     let place = tempfile::tempdir()?;
     let config = place.path().join("machine.yaml");
     fs::write(&config, CONFIG)?;

@@ -44,7 +44,7 @@ fn reference(workshop: &Workshop) -> anyhow::Result<BTreeMap<String, String>> {
 }
 
 /// Order, one reboot, nothing on later boots.
-pub fn clean(workshop: &Workshop) -> anyhow::Result<usize> {
+pub fn three_boots_without_a_fault(workshop: &Workshop) -> anyhow::Result<usize> {
     let machine = clean_machine(workshop)?;
     ensure!(machine.boots() == 3, "{} boots: {}", machine.boots(), machine.story());
     ensure!(machine.count(" reboot") == 1, "{}", machine.story());
@@ -84,12 +84,12 @@ pub fn clean(workshop: &Workshop) -> anyhow::Result<usize> {
 }
 
 /// The same end after a run was ended at a point, by exit, abort and kill in turn.
-pub fn killed(workshop: &Workshop) -> anyhow::Result<usize> {
+pub fn a_kill_after_every_step(workshop: &Workshop) -> anyhow::Result<usize> {
     at_every_point(workshop, false)
 }
 
 /// The same with the whole machine gone, and a new boot after it.
-pub fn power_cuts(workshop: &Workshop) -> anyhow::Result<usize> {
+pub fn a_power_cut_after_every_step(workshop: &Workshop) -> anyhow::Result<usize> {
     at_every_point(workshop, true)
 }
 
@@ -135,7 +135,7 @@ fn same(
 }
 
 /// 503 for more than one run of the stage, then the bundle.
-pub fn late_store(workshop: &Workshop) -> anyhow::Result<usize> {
+pub fn a_store_that_answers_late(workshop: &Workshop) -> anyhow::Result<usize> {
     let draft = Machine::new(workshop, CONFIG)?;
     let body = std::fs::read(draft.bundle()?)?;
     let digest = draft.push()?;
@@ -152,7 +152,7 @@ pub fn late_store(workshop: &Workshop) -> anyhow::Result<usize> {
 }
 
 /// Blocked with one run; the path waits; after a reset the right bundle goes through.
-pub fn wrong_digest(workshop: &Workshop) -> anyhow::Result<usize> {
+pub fn a_wrong_digest_blocks(workshop: &Workshop) -> anyhow::Result<usize> {
     let other = format!("source: push, digest: \"sha256:{}\"", "0".repeat(64));
     let mut machine = Machine::new(workshop, &CONFIG.replace("source: push", &other))?;
     machine.push()?;
@@ -181,7 +181,7 @@ pub fn wrong_digest(workshop: &Workshop) -> anyhow::Result<usize> {
 }
 
 /// Asked for twice in one boot; the second request is heard.
-pub fn reboot_refused(workshop: &Workshop) -> anyhow::Result<usize> {
+pub fn a_refused_reboot_is_asked_for_again(workshop: &Workshop) -> anyhow::Result<usize> {
     let mut machine = Machine::new(workshop, CONFIG)?;
     machine.push()?;
     let units = machine.place().join("root/etc/systemd/system");
@@ -205,7 +205,7 @@ pub fn reboot_refused(workshop: &Workshop) -> anyhow::Result<usize> {
     Ok(1)
 }
 
-pub fn bootstrap_fails_once(workshop: &Workshop) -> anyhow::Result<usize> {
+pub fn a_bootstrap_that_fails_once(workshop: &Workshop) -> anyhow::Result<usize> {
     let mut machine = Machine::new(workshop, CONFIG)?;
     machine.put("bootstrap.fails-once", "")?;
     machine.push()?;
@@ -219,7 +219,7 @@ pub fn bootstrap_fails_once(workshop: &Workshop) -> anyhow::Result<usize> {
 }
 
 /// One run, the service failed, its path waiting, add-ons never.
-pub fn bootstrap_fails(workshop: &Workshop) -> anyhow::Result<usize> {
+pub fn a_bootstrap_that_fails_for_good(workshop: &Workshop) -> anyhow::Result<usize> {
     let mut machine = Machine::new(workshop, CONFIG)?;
     machine.put("bootstrap.fails", "")?;
     machine.push()?;
@@ -236,7 +236,7 @@ pub fn bootstrap_fails(workshop: &Workshop) -> anyhow::Result<usize> {
 }
 
 /// A trigger that is there again after the end starts nothing and fails nothing.
-pub fn trigger_left(workshop: &Workshop) -> anyhow::Result<usize> {
+pub fn a_trigger_that_is_left_over(workshop: &Workshop) -> anyhow::Result<usize> {
     let mut machine = clean_machine(workshop)?;
     machine.put("root/var/lib/tenon/trigger/bootstrap", "")?;
     machine.put("root/var/lib/tenon/trigger/addons", "")?;
@@ -247,7 +247,7 @@ pub fn trigger_left(workshop: &Workshop) -> anyhow::Result<usize> {
 }
 
 /// Files without the announcement are a copy that is still going on.
-pub fn slow_copy(workshop: &Workshop) -> anyhow::Result<usize> {
+pub fn a_copy_that_is_not_announced(workshop: &Workshop) -> anyhow::Result<usize> {
     let mut machine = Machine::new(workshop, CONFIG)?;
     machine.push()?;
     std::fs::remove_file(machine.place().join("root/var/lib/tenon/incoming/ready"))?;
@@ -262,7 +262,7 @@ pub fn slow_copy(workshop: &Workshop) -> anyhow::Result<usize> {
 }
 
 /// Without the unit in front of it the kubelet still waits for the file.
-pub fn gate_alone(workshop: &Workshop) -> anyhow::Result<usize> {
+pub fn the_gate_alone_holds_the_kubelet(workshop: &Workshop) -> anyhow::Result<usize> {
     let mut machine = Machine::new(workshop, CONFIG)?;
     let unit = machine.place().join("root/etc/systemd/system/k8s-node-bootstrap.service");
     std::fs::remove_file(&unit)?;

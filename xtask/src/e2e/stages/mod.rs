@@ -32,18 +32,18 @@ pub struct Workshop {
 type Case = (&'static str, fn(&Workshop) -> anyhow::Result<usize>);
 
 const CASES: &[Case] = &[
-    ("every role before Ignition and systemd-analyze", desk::roles),
-    ("three boots without a fault", faults::clean),
-    ("a kill after every step", faults::killed),
-    ("a power cut after every step", faults::power_cuts),
-    ("a store that answers late", faults::late_store),
-    ("a bundle with a wrong digest", faults::wrong_digest),
-    ("a reboot that is refused", faults::reboot_refused),
-    ("a bootstrap that fails once", faults::bootstrap_fails_once),
-    ("a bootstrap that fails for good", faults::bootstrap_fails),
-    ("a trigger left over", faults::trigger_left),
-    ("a copy that is not announced", faults::slow_copy),
-    ("the gate alone holds the kubelet", faults::gate_alone),
+    ("every role before Ignition and systemd-analyze", desk::every_role_before_its_readers),
+    ("three boots without a fault", faults::three_boots_without_a_fault),
+    ("a kill after every step", faults::a_kill_after_every_step),
+    ("a power cut after every step", faults::a_power_cut_after_every_step),
+    ("a store that answers late", faults::a_store_that_answers_late),
+    ("a bundle with a wrong digest", faults::a_wrong_digest_blocks),
+    ("a reboot that is refused", faults::a_refused_reboot_is_asked_for_again),
+    ("a bootstrap that fails once", faults::a_bootstrap_that_fails_once),
+    ("a bootstrap that fails for good", faults::a_bootstrap_that_fails_for_good),
+    ("a trigger left over", faults::a_trigger_that_is_left_over),
+    ("a copy that is not announced", faults::a_copy_that_is_not_announced),
+    ("the gate alone holds the kubelet", faults::the_gate_alone_holds_the_kubelet),
 ];
 
 pub fn run(lab: &Lab) -> anyhow::Result<usize> {

@@ -91,7 +91,8 @@ mod tests {
 
     #[test]
     fn each_text_has_its_grammar() {
-        let rows: &[(fn(&str) -> Check, &[&str], &[&str])] = &[
+        type Row = (fn(&str) -> Check, &'static [&'static str], &'static [&'static str]);
+        let rows: &[Row] = &[
             (
                 token,
                 &["abcdef.0123456789abcdef"],
