@@ -8,10 +8,12 @@ mod cloud_init;
 mod cluster;
 mod control_plane;
 mod kill;
+mod kubeadm;
 mod lab;
 mod machine;
 mod metadata;
 mod network;
+mod pki;
 mod stage;
 mod stages;
 mod units;
@@ -94,6 +96,14 @@ const LAYERS: &[Layer] = &[
         run: Run::Here(userdata::run),
     },
     Layer {
+        name: "pki",
+        about: "Tenon's certificates, tokens and approvals before openssl, etcd and an API server",
+        packages: &[("openssl", "openssl")],
+        parts: &[parts::ETCD, parts::KUBERNETES_1_34],
+        refuse: pki::refuse,
+        run: Run::Here(pki::run),
+    },
+    Layer {
         name: "stages",
         about: "Ignition to add-ons over simulated boots, with a fault at every step",
         packages: &[("systemd", "systemctl"), ("curl", "curl"), ("python3", "python3")],
@@ -140,6 +150,14 @@ const LAYERS: &[Layer] = &[
         parts: &[parts::ROOT, parts::PAUSE, parts::ETCD, parts::KUBERNETES_1_36],
         refuse: stage::refuse,
         run: Run::OnStage(cluster::run_1_36),
+    },
+    Layer {
+        name: "kubeadm",
+        about: "static pods are those that kubeadm writes, but for a list of reasons",
+        packages: &[("util-linux", "unshare")],
+        parts: &[parts::KUBERNETES_1_34, parts::KUBERNETES_1_36],
+        refuse: kubeadm::refuse,
+        run: Run::Here(kubeadm::run),
     },
     Layer {
         name: "control-plane",

@@ -4,7 +4,7 @@ super::pages! {
     BAD_KUBECONFIG = "TN03625" "bad-kubeconfig",
         why: "the kubeconfig does not say which server to ask, whom to trust or who is asking",
         fix: "write it again with the tool that made it, or name another one with --kubeconfig";
-    BAD_TOKEN = "TN03626" "bad-bootstrap-token",
+    BAD_TOKEN = "TN03626" "not-a-bootstrap-token",
         why: "a bootstrap token is six characters, a dot and sixteen characters, all of them a-z or 0-9",
         fix: "copy the whole token, or make a new one with `tenon token create`";
     BAD_OBJECT = "TN03627" "bad-object",

@@ -58,6 +58,9 @@ super::pages! {
     WRONG_CONTENT = "TN01608" "certificate-wrong-content",
         why: "subject or usages are not those that the other components expect",
         fix: "`tenon pki renew --only NAME`";
+    OTHER_CA = "TN01610" "kubeconfig-other-ca",
+        why: "whoever uses the kubeconfig refuses the API server, or talks to another cluster",
+        fix: "move the kubeconfig away and run `tenon pki init`: it is made anew with the CA that is here";
     NAMES_NOT_COMPARED = "TN01609" "certificate-names-not-compared",
         why: "without the node's name, address and endpoint nobody knows which names the certificates should have",
         fix: "give --node-name, --advertise-address, --endpoint and --service-cidr, or --config";

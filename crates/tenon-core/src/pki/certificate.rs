@@ -247,3 +247,39 @@ fn address(bytes: &[u8]) -> Option<IpAddr> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PEM: &str = include_str!("../config/grammar/test-ca.pem");
+
+    #[test]
+    fn a_certificate_is_read_and_written_again() {
+        let read = Certificate::from_pem(&format!("a note\n{PEM}")).unwrap();
+        assert_eq!(read.pem().lines().collect::<Vec<_>>(), PEM.lines().collect::<Vec<_>>());
+        assert!(read.is_authority && read.not_before < read.not_after);
+        assert_eq!(read.days_left(read.not_after), 0);
+        assert_eq!(read.days_left(read.not_after + 1), -1);
+        assert_eq!(read.days_left(read.not_after - 2 * super::super::DAY_SECONDS), 2);
+        assert!(read.not_after_text.ends_with('Z'));
+        for wrong in ["", "hello", &PEM.replace("CERTIFICATE", "CERTIFICATE REQUEST")] {
+            assert!(Certificate::from_pem(wrong).is_none());
+        }
+        assert!(Request::from_pem(PEM).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_certificates_are_read_or_refused(at in 0_usize..1000, byte in any::<u8>()) {
+            let mut der = Certificate::from_pem(PEM).unwrap().der;
+            let at = at % der.len();
+            der[at] = byte;
+            let _ = Certificate::from_der(&der);
+            let _ = Certificate::from_der(&der[..at]);
+            let _ = Request::from_pem(&pem::armour("CERTIFICATE REQUEST", &der));
+        }
+    }
+}

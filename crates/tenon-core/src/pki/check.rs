@@ -29,18 +29,23 @@ pub fn finding(page: &'static Page, path: &str, what: impl Into<String>) -> Prob
 /// Everything that is wrong at `now`; `warn_days` before its end a certificate expires soon.
 pub fn judge(subject: &Subject<'_>, now: u64, warn_days: u32) -> Vec<Problem> {
     let mut findings = Vec::new();
+    let name = subject.row.name;
     let mut find = |page: &'static Page, what: String| {
-        findings.push(finding(page, subject.path, what));
+        let fix = match subject.row.is_authority() {
+            true if page.exit() == 1 => "bring the pair back from a backup".to_owned(),
+            _ => page.fix.replace("NAME", name),
+        };
+        findings.push(finding(page, subject.path, what).fix(fix));
     };
     if let Some((page, what)) = time(subject, now, warn_days) {
         find(page, what);
     }
     if !subject.signed_by_issuer {
         let issuer = subject.row.issuer.unwrap_or("itself");
-        find(&pages::WRONG_ISSUER, format!("{} was not signed by {issuer}", subject.row.name));
+        find(&pages::WRONG_ISSUER, format!("{name} was not signed by {issuer}"));
     }
     if subject.key_matches == Some(false) {
-        find(&pages::KEY_MISMATCH, format!("the key of {} is another one's", subject.row.name));
+        find(&pages::KEY_MISMATCH, format!("the key of {name} is another one's"));
     }
     if let Some(what) = content(subject) {
         find(&pages::WRONG_CONTENT, what);
@@ -51,7 +56,7 @@ pub fn judge(subject: &Subject<'_>, now: u64, warn_days: u32) -> Vec<Problem> {
     let missing = wanted.filter(|name| !held.contains(name));
     let missing: Vec<_> = missing.map(ToString::to_string).collect();
     if !missing.is_empty() {
-        let what = format!("{} does not name {}", subject.row.name, missing.join(", "));
+        let what = format!("{name} does not name {}", missing.join(", "));
         find(&pages::NAMES_DRIFTED, what);
     }
     findings

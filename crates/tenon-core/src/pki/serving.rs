@@ -137,7 +137,8 @@ mod tests {
 
     #[test]
     fn each_rule_about_the_request_leaves_it_pending() {
-        let wrong: [(&str, fn(&mut Request)); 8] = [
+        type Row = (&'static str, fn(&mut Request));
+        let wrong: [Row; 8] = [
             ("common name", |it| it.common_name = "system:node:n2".into()),
             ("organization", |it| it.organizations.clear()),
             ("organization", |it| it.organizations.push("system:masters".into())),

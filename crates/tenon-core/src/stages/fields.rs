@@ -48,8 +48,10 @@ const CLUSTER: &[Field] = &[
     text("endpoint", G::Endpoint, "URL under which every machine reaches the API servers.")
         .required()
         .example("endpoint: https://api.prod.example:6443"),
-    text("certificateAuthority", G::CaBundle, "CA of the API server: base64 of PEM. A joining machine needs it, here or as pki/ca.crt of its bundle.")
+    text("certificateAuthority", G::CaBundle, "CA of the API server: base64 of PEM. A joining machine needs it: here, as pki/ca.crt of its bundle, or by its hash.")
         .example("certificateAuthority: LS0tLS1CRUdJTi…"),
+    text("caHash", G::Sha256, "Hash of that CA's public key, instead of the CA: the machine then finds the cluster with its token.")
+        .example("caHash: \"sha256:0f2e…\""),
     texts("serviceCidrs", G::Cidr, "Service ranges, one per address family; the tenth address of each is the cluster's DNS.")
         .default("[10.96.0.0/12]")
         .example("serviceCidrs: [10.96.0.0/12]"),

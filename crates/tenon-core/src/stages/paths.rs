@@ -14,6 +14,8 @@ pub const LOCKS: &str = "/var/lib/tenon/lock";
 pub const INCOMING: &str = "/var/lib/tenon/incoming";
 pub const READY: &str = "/var/lib/tenon/incoming/ready";
 pub const ASSETS: &str = "/var/lib/tenon/assets";
+/// The CA of a cluster that was found with a token.
+pub const DISCOVERED_CA: &str = "/var/lib/tenon/discovered-ca.crt";
 pub const REJECTED: &str = "/var/lib/tenon/rejected";
 pub const RUNTIME_RESET: &str = "/var/lib/tenon/pending/runtime-reset";
 pub const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";

@@ -50,6 +50,15 @@ pub fn read_kubeconfig(root: &Root, path: &str) -> Result<Kubeconfig, Problem> {
     kubeconfig::read(&String::from_utf8_lossy(&bytes), path)
 }
 
+/// The server of a kubeconfig file and the PEM of its CA, for whoever is to join.
+pub fn endpoint(root: &Root, path: &str) -> Result<(String, Vec<u8>), Problem> {
+    let config = read_kubeconfig(root, path)?;
+    match &config.authority {
+        Some(material) => Ok((config.server, load(root, material)?)),
+        None => Err(refuse("the kubeconfig names no CA", "clusters.cluster")),
+    }
+}
+
 impl Client {
     /// A client for what a kubeconfig describes. Files it names are read below the root.
     pub fn from_kubeconfig(config: &Kubeconfig, root: &Root) -> Result<Self, Problem> {

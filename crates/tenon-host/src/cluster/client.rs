@@ -183,8 +183,7 @@ impl Client {
         let timeout = self.timeout;
         let answer = background::wait_for(end, move || exchange(&agent, prepared, timeout))?;
         let late = || format!("no answer within {} s", timeout.as_secs());
-        let (code, answer) =
-            answer.ok_or_else(|| unreachable(late()))?.map_err(|cause| unreachable(cause))?;
+        let (code, answer) = answer.ok_or_else(|| unreachable(late()))?.map_err(unreachable)?;
         tracing::debug!(%request, code, "asked the API server");
         match code {
             200..=299 => Ok(answer),

@@ -4,8 +4,14 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit, Mac};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use serde_json::Value;
+use serde_json::{Value, json};
+use tenon_core::bootstrap_token::discovery::CaHash;
+use tenon_core::kubeconfig::{Credential, Kubeconfig};
+use tenon_core::pki::Certificate;
 
 use super::{Auth, Client, Trust};
 
@@ -63,6 +69,37 @@ impl FakeApi {
         let seen = self.seen.lock().unwrap();
         seen.iter().map(|seen| format!("{} {}", seen.method, seen.path)).collect()
     }
+}
+
+/// The token that [`signed_info`] signs with.
+pub(crate) const TOKEN: &str = "abcdef.0123456789abcdef";
+
+/// The data of a `cluster-info`, signed with [`TOKEN`].
+pub(crate) fn signed_info(authority: &str, server: &str) -> Value {
+    let authority = authority.as_bytes().to_vec();
+    let text = Kubeconfig::new("", server, authority, "", Credential::None).write();
+    let header = URL_SAFE_NO_PAD.encode(r#"{"alg":"HS256","kid":"abcdef"}"#);
+    let mut hmac = Hmac::<sha2::Sha256>::new_from_slice(b"0123456789abcdef").unwrap();
+    hmac.update(format!("{header}.{}", URL_SAFE_NO_PAD.encode(&text)).as_bytes());
+    let signature = URL_SAFE_NO_PAD.encode(hmac.finalize().into_bytes());
+    json!({"kubeconfig": text, "jws-kubeconfig-abcdef": format!("{header}..{signature}")})
+}
+
+/// A server that answers everything with a ConfigMap of this data, which is set after its start
+/// because it holds the server's own certificate; 404 until then.
+pub(crate) fn cluster() -> (FakeApi, Arc<Mutex<Value>>) {
+    let data = Arc::new(Mutex::new(Value::Null));
+    let shared = Arc::clone(&data);
+    let api = FakeApi::start(move |_| match shared.lock().unwrap().clone() {
+        Value::Null => (404, json!({})),
+        data => (200, json!({"data": data})),
+    });
+    (api, data)
+}
+
+/// The hash that pins a server's certificate.
+pub(crate) fn pin(api: &FakeApi) -> CaHash {
+    CaHash::of(&Certificate::from_pem(&api.authority).unwrap())
 }
 
 fn serve(

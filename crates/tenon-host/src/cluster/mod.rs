@@ -21,7 +21,7 @@ mod resources;
 pub mod tokens;
 mod wait;
 
-pub use self::access::{Auth, Trust, read_kubeconfig};
+pub use self::access::{Auth, Trust, endpoint, read_kubeconfig};
 pub use self::client::{Client, Patch};
 pub use self::discover::discover;
 pub use self::error::{ApiError, Refusal};

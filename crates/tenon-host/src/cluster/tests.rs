@@ -184,6 +184,12 @@ fn a_wait_says_what_it_saw_last() {
     let late = wait_until::<()>("it is so", Duration::ZERO, || Ok(Look::NotYet("not so".into())));
     let problem = late.unwrap_err();
     assert_eq!((problem.exit(), problem.causes.clone()), (9, vec!["seen last: not so".to_owned()]));
+    let mut looks = 0;
+    let late = wait_until::<()>("it is so", Duration::from_millis(700), || {
+        looks += 1;
+        Ok(Look::NotYet(format!("look {looks}")))
+    });
+    assert_eq!(late.unwrap_err().causes, ["seen first: look 1", "seen last: look 2"]);
     let refused = wait_until::<()>("x", Duration::from_secs(30), || {
         Err(ApiError::Refused(Refusal { code: 403, ..Refusal::default() }))
     });
@@ -292,51 +298,19 @@ mod serving_certificates {
 }
 
 mod discovery {
-    use base64::Engine as _;
-    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-    use hmac::{Hmac, KeyInit, Mac};
-    use std::sync::{Arc, Mutex};
     use tenon_core::bootstrap_token::Token;
-    use tenon_core::bootstrap_token::discovery::CaHash;
-    use tenon_core::pki::Certificate;
 
+    use super::super::fake::{TOKEN, cluster, pin, signed_info};
     use super::*;
 
     fn token() -> Token {
-        Token::parse("abcdef.0123456789abcdef").unwrap()
-    }
-
-    fn sign(text: &str) -> String {
-        let header = URL_SAFE_NO_PAD.encode(r#"{"alg":"HS256","kid":"abcdef"}"#);
-        let mut hmac = Hmac::<sha2::Sha256>::new_from_slice(b"0123456789abcdef").unwrap();
-        hmac.update(format!("{header}.{}", URL_SAFE_NO_PAD.encode(text)).as_bytes());
-        format!("{header}..{}", URL_SAFE_NO_PAD.encode(hmac.finalize().into_bytes()))
-    }
-
-    /// A server whose cluster-info is set after its start, since it holds the server's own CA.
-    fn cluster() -> (FakeApi, Arc<Mutex<Value>>) {
-        let data = Arc::new(Mutex::new(Value::Null));
-        let shared = Arc::clone(&data);
-        let api = FakeApi::start(move |_| match shared.lock().unwrap().clone() {
-            Value::Null => refuse(404, "NotFound"),
-            data => (200, json!({"data": data})),
-        });
-        (api, data)
-    }
-
-    fn document(ca: &str, server: &str) -> String {
-        Kubeconfig::new("", server, ca.as_bytes().to_vec(), "", Credential::None).write()
-    }
-
-    fn pin(api: &FakeApi) -> CaHash {
-        CaHash::of(&Certificate::from_pem(&api.authority).unwrap())
+        Token::parse(TOKEN).unwrap()
     }
 
     #[test]
     fn a_signed_and_pinned_cluster_is_found_with_two_readings() {
         let (api, data) = cluster();
-        let text = document(&api.authority, &api.url);
-        *data.lock().unwrap() = json!({"kubeconfig": text, "jws-kubeconfig-abcdef": sign(&text)});
+        *data.lock().unwrap() = signed_info(&api.authority, &api.url);
         let found = discover(&api.url, &token(), &[pin(&api)], Duration::from_secs(5)).unwrap();
         assert_eq!(found.server, api.url);
         assert_eq!(found.authority, api.authority.as_bytes());
@@ -346,14 +320,12 @@ mod discovery {
     #[test]
     fn a_wrong_pin_and_a_foreign_authority_are_not_believed() {
         let ((api, data), (other, _)) = (cluster(), cluster());
-        let text = document(&api.authority, &api.url);
-        *data.lock().unwrap() = json!({"kubeconfig": text, "jws-kubeconfig-abcdef": sign(&text)});
+        *data.lock().unwrap() = signed_info(&api.authority, &api.url);
         let problem = discover(&api.url, &token(), &[pin(&other)], Duration::ZERO).unwrap_err();
         assert_eq!(problem.page.code, "TN10632");
 
         // Signed and pinned, but the server's own certificate is another CA's.
-        let text = document(&other.authority, &api.url);
-        *data.lock().unwrap() = json!({"kubeconfig": text, "jws-kubeconfig-abcdef": sign(&text)});
+        *data.lock().unwrap() = signed_info(&other.authority, &api.url);
         let problem = discover(&api.url, &token(), &[pin(&other)], Duration::ZERO).unwrap_err();
         assert_eq!(problem.page.code, "TN09625", "{problem:?}");
     }
@@ -361,11 +333,13 @@ mod discovery {
     #[test]
     fn a_cluster_that_has_not_signed_yet_is_waited_for() {
         let (api, data) = cluster();
-        let text = document(&api.authority, &api.url);
-        let problem = discover(&api.url, &token(), &[pin(&api)], Duration::ZERO).unwrap_err();
+        let look = || discover(&api.url, &token(), &[pin(&api)], Duration::ZERO).unwrap_err();
+        let problem = look();
         assert!(problem.causes[0].contains("no cluster-info"), "{problem:?}");
-        *data.lock().unwrap() = json!({"kubeconfig": text});
-        let problem = discover(&api.url, &token(), &[pin(&api)], Duration::ZERO).unwrap_err();
+        let mut unsigned = signed_info(&api.authority, &api.url);
+        unsigned.as_object_mut().unwrap().remove("jws-kubeconfig-abcdef");
+        *data.lock().unwrap() = unsigned;
+        let problem = look();
         assert!(problem.causes[0].contains("not signed with token abcdef"), "{problem:?}");
     }
 }

@@ -27,6 +27,7 @@ pub fn wait_until<T>(
     mut look: impl FnMut() -> Result<Look<T>, ApiError>,
 ) -> Result<T, Problem> {
     let end = Instant::now() + patience;
+    let mut first: Option<String> = None;
     let mut told = String::new();
     loop {
         let seen = match look() {
@@ -40,9 +41,14 @@ pub fn wait_until<T>(
             tracing::info!(%seen, "waiting until {what}");
             told.clone_from(&seen);
         }
+        let first = first.get_or_insert_with(|| seen.clone());
         if Instant::now() + PAUSE >= end {
             let waited = format!("waited {} s until {what}", patience.as_secs());
-            return Err(Problem::new(&API_WAIT, waited).cause(format!("seen last: {seen}")));
+            let mut problem = Problem::new(&API_WAIT, waited);
+            if *first != seen {
+                problem = problem.cause(format!("seen first: {first}"));
+            }
+            return Err(problem.cause(format!("seen last: {seen}")));
         }
         stop::sleep(PAUSE)?;
     }

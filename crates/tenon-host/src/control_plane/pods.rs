@@ -70,10 +70,10 @@ pub(super) const BOOTSTRAP_PLANE: Step<Bootstrap> = Step {
         if bootstrap.direct {
             return Ok(Check::Satisfied("the final plane is started directly".into()));
         }
-        if super::objects::are_there(bootstrap, run) {
-            return Ok(Check::Satisfied("its work is done".into()));
-        }
-        Ok(Check::Needed)
+        Ok(match is_handed_over(bootstrap, run)? || super::objects::are_there(bootstrap, run) {
+            true => Check::Satisfied("its work is done".into()),
+            false => Check::Needed,
+        })
     },
     apply: |bootstrap, run| {
         write_supports(bootstrap, run)?;
@@ -100,7 +100,8 @@ pub(super) const FINAL_PLANE: Step<Bootstrap> = Step {
     check: |bootstrap, run| {
         let placed = place(bootstrap, run, Phase::Final, FINAL)? == Placed::All;
         let well = |component: &Component| is_well(bootstrap, run.root, *component, Phase::Final);
-        Ok(match placed && FINAL.iter().all(|component| well(component).is_ok()) {
+        let filled = !bootstrap.direct || super::objects::are_there(bootstrap, run);
+        Ok(match placed && filled && FINAL.iter().all(|component| well(component).is_ok()) {
             true => Check::Satisfied("the final plane is healthy".into()),
             false => Check::Needed,
         })
@@ -119,6 +120,13 @@ pub(super) const FINAL_PLANE: Step<Bootstrap> = Step {
     },
     verify: None,
 };
+
+/// True when an earlier run has begun to take the temporary plane away: the final static pods are
+/// written and the temporary ones are not. Whether all is well is for the later steps to see.
+pub(super) fn is_handed_over(bootstrap: &Bootstrap, run: &Run<'_>) -> Result<bool, Problem> {
+    let written = place(bootstrap, run, Phase::Final, FINAL)? == Placed::All;
+    Ok(written && !bootstrap_is_written(bootstrap, run.root)?)
+}
 
 /// How many manifests lie where they belong, as they should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -182,7 +190,7 @@ fn is_ours(bytes: &[u8]) -> bool {
 }
 
 /// Writes manifests that are not there; those of somebody else are not touched.
-fn write(
+pub(super) fn write(
     bootstrap: &Bootstrap,
     run: &Run<'_>,
     phase: Phase,
@@ -284,9 +292,11 @@ fn deadline(
     if problem.exit() != 9 {
         return problem;
     }
-    let mut renamed = Problem::new(page, problem.what.clone()).details(words);
+    let mut renamed = Problem::new(page, problem.what.clone());
     renamed.causes.clone_from(&problem.causes);
-    renamed
+    // The last line is what `stage status` shows as the hint.
+    renamed.causes.extend(words.last().map(|line| format!("its last words: {line}")));
+    renamed.details(words)
 }
 
 /// Asks a component whether it does its work.
@@ -303,7 +313,7 @@ fn is_well(
     };
     let port = pod::ports(component, phase)[0];
     match component {
-        Component::Etcd => plain("http://127.0.0.1:2381", "/readyz").map(drop),
+        Component::Etcd => plain(&bootstrap.cluster.etcd_metrics_url(), "/readyz").map(drop),
         Component::ControllerManager => loopback(port, "/healthz"),
         Component::Scheduler => loopback(port, "/readyz"),
         Component::ApiServer => {

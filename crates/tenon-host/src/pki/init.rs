@@ -180,10 +180,10 @@ impl Pki<'_> {
         let path = |end: &str| format!("{BOOTSTRAP_DIRECTORY}/{}.{end}", row.name);
         let held = disk::certificate(self.root, &path("crt"))?;
         let key = disk::key(self.root, &path("key"))?;
-        if let (Some(held), Some(key)) = (&held, &key) {
-            if self.check_fit(&path("crt"), row, &wanted, (held, Some(key))).is_ok() {
-                return Ok(Done::new(row.name, path("crt"), Action::Kept));
-            }
+        if let (Some(held), Some(key)) = (&held, &key)
+            && self.check_fit(&path("crt"), row, &wanted, (held, Some(key))).is_ok()
+        {
+            return Ok(Done::new(row.name, path("crt"), Action::Kept));
         }
         let Some(signer) = self.signer(disk::AUTHORITY)? else {
             let what =

@@ -3,6 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 
 use rustix::fs::{Mode, OFlags};
+use tenon_core::codes::cluster::BAD_KUBECONFIG;
 use tenon_core::codes::pki as pages;
 use tenon_core::pki::check::finding;
 use tenon_core::pki::show::Shown;
@@ -57,10 +58,7 @@ pub fn check(root: &Root, inspection: &Inspection<'_>) -> Result<Vec<Finding>, P
     }
     for entry in KUBECONFIGS {
         let path = kubeconfigs::path(entry.row.name);
-        if let Some(held) = kubeconfigs::read(root, entry.row.name)? {
-            let pair = (&held.certificate, Some(&held.key));
-            findings.extend(judge(root, &path, &entry.row, pair, inspection)?);
-        }
+        findings.extend(check_kubeconfig(root, &entry.row, &path, inspection)?);
         findings.extend(mode(root, &path)?);
     }
     let mut findings: Vec<_> = findings.into_iter().map(Finding::error).collect();
@@ -91,6 +89,29 @@ fn check_row(root: &Root, row: &Row, inspection: &Inspection<'_>) -> Result<Vec<
     Ok(findings)
 }
 
+fn check_kubeconfig(
+    root: &Root,
+    row: &Row,
+    path: &str,
+    inspection: &Inspection<'_>,
+) -> Result<Vec<Problem>, Problem> {
+    let held = match kubeconfigs::read(root, row.name) {
+        Ok(Some(held)) => held,
+        Ok(None) => return Ok(Vec::new()),
+        Err(problem) if [&pages::BAD_PEM, &BAD_KUBECONFIG].contains(&problem.page) => {
+            return Ok(vec![problem]);
+        }
+        Err(problem) => return Err(problem),
+    };
+    let mut findings = judge(root, path, row, (&held.certificate, Some(&held.key)), inspection)?;
+    let authority = disk::certificate(root, &certificate_path(disk::AUTHORITY))?;
+    if authority.is_some_and(|authority| !held.trusts(&authority)) {
+        let what = format!("{} trusts another CA than the cluster's", row.name);
+        findings.push(finding(&pages::OTHER_CA, path, what));
+    }
+    Ok(findings)
+}
+
 fn judge(
     root: &Root,
     path: &str,
@@ -113,6 +134,8 @@ fn mode(root: &Root, path: &str) -> Result<Option<Problem>, Problem> {
         Problem::new(&tenon_core::codes::host::FILE_READ, what).cause(error)
     })?;
     let mode = metadata.mode() & 0o7777;
-    Ok((mode & 0o077 != 0)
-        .then(|| finding(&pages::WIDE_MODE, path, format!("{path} has mode {mode:04o}"))))
+    Ok((mode & 0o077 != 0).then(|| {
+        let fix = pages::WIDE_MODE.fix.replace("FILE", path);
+        finding(&pages::WIDE_MODE, path, format!("{path} has mode {mode:04o}")).fix(fix)
+    }))
 }

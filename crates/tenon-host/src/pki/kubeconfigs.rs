@@ -5,7 +5,9 @@ use tenon_core::codes::pki as pages;
 use tenon_core::kubeconfig::{self, Credential, Kubeconfig, Material};
 use tenon_core::pki::check::finding;
 use tenon_core::pki::table::{KubeconfigRow, Server};
-use tenon_core::pki::{Certificate, Identity, KUBECONFIG_DIRECTORY, KUBECONFIGS, certificate_path};
+use tenon_core::pki::{
+    Certificate, Identity, KUBECONFIG_DIRECTORY, KUBECONFIGS, certificate_path, pem,
+};
 use tenon_core::problem::Problem;
 
 use super::disk;
@@ -22,6 +24,15 @@ pub(super) struct Held {
     pub(super) config: Kubeconfig,
     pub(super) certificate: Certificate,
     pub(super) key: KeyPair,
+}
+
+impl Held {
+    /// True when the kubeconfig accepts servers of this CA.
+    pub(super) fn trusts(&self, authority: &Certificate) -> bool {
+        let Some(Material::Inline(bytes)) = &self.config.authority else { return true };
+        let blocks = pem::blocks(&String::from_utf8_lossy(bytes)).unwrap_or_default();
+        blocks.iter().any(|block| block.der == authority.der)
+    }
 }
 
 pub(super) fn path(name: &str) -> String {
@@ -88,7 +99,7 @@ impl Pki<'_> {
             Server::Local => identity.local_url(),
         };
         let Some(signer) = self.signer(disk::AUTHORITY)? else {
-            return self.from_request(entry, identity, &server, external);
+            return self.by_request(entry, identity, &server, external);
         };
         let key = keys::generate(self.options.algorithm)?;
         let pem = signer.sign(&wanted, &key, self.leaf_seconds(), self.options.now)?;
@@ -106,7 +117,7 @@ impl Pki<'_> {
 
     /// With the CA's key elsewhere: a request beside its key in the directory for them, and the
     /// kubeconfig once the signed certificate has been put there.
-    fn from_request(
+    fn by_request(
         &self,
         entry: &KubeconfigRow,
         identity: &Identity,

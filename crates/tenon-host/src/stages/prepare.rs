@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
+use tenon_core::bootstrap_token::Token;
 use tenon_core::codes;
 use tenon_core::codes::stages as pages;
 use tenon_core::kube_version::Version;
@@ -14,6 +15,7 @@ use tenon_core::stages::{kubelet, paths};
 use super::reboot::{self, Wish};
 use super::runtime::{self, RUNTIME};
 use super::{Check, Run, Step, bus, cluster_version, disk, kubelet_files};
+use crate::cluster::discover;
 use crate::command;
 use crate::gather::environment::Environment;
 use crate::root::Root;
@@ -21,6 +23,8 @@ use crate::stop;
 
 const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 const FOREIGN: &str = "/etc/kubernetes/kubelet.env.foreign";
+/// What a joining machine cannot do without.
+const AUTHORITY: &str = "the cluster's CA (pki/ca.crt)";
 /// Between two questions to the API server.
 const API_PAUSE: Duration = Duration::from_secs(10);
 const PROGRAM_BOUND: Duration = Duration::from_secs(60);
@@ -142,13 +146,29 @@ fn recorded(run: &Run<'_>, key: &str) -> Result<Check, Problem> {
     })
 }
 
-/// The cluster's CA: of the config, else of the bundle.
+/// The cluster's CA: of the config, else of the bundle, else as it was found with the token.
 pub fn authority(run: &Run<'_>) -> Result<Option<Vec<u8>>, Problem> {
     let given = &run.machine.cluster.certificate_authority;
-    match given.is_empty() {
-        false => Ok(Some(given.clone())),
-        true => disk::read(run.root, &format!("{}/pki/ca.crt", paths::ASSETS), 1 << 20),
+    if !given.is_empty() {
+        return Ok(Some(given.clone()));
     }
+    match disk::read(run.root, &format!("{}/pki/ca.crt", paths::ASSETS), 1 << 20)? {
+        None if run.machine.cluster.ca_hash.is_some() => {
+            disk::read(run.root, paths::DISCOVERED_CA, 1 << 20)
+        }
+        bundled => Ok(bundled),
+    }
+}
+
+/// Finds the cluster with the token and keeps its CA. Nothing is believed that the hash in the
+/// config does not vouch for.
+fn find_cluster(work: &Prepare, run: &mut Run<'_>) -> Result<(), Problem> {
+    let cluster = &run.machine.cluster;
+    let (Some(pin), Some(token)) = (&cluster.ca_hash, &run.machine.token) else { return Ok(()) };
+    let token = Token::parse(token.token.expose())?;
+    let pins = std::slice::from_ref(pin);
+    let found = discover(&cluster.endpoint, &token, pins, work.input_wait)?;
+    run.write(paths::DISCOVERED_CA, 0o644, &found.authority)
 }
 
 /// What this role still waits for.
@@ -157,7 +177,7 @@ fn missing(run: &Run<'_>) -> Result<Option<&'static str>, Problem> {
     let joins = run.machine.role != Role::FirstMaster;
     Ok(match () {
         () if assets && !run.root.exists(&paths::done("assets")) => Some("the asset bundle"),
-        () if joins && authority(run)?.is_none() => Some("the cluster's CA (pki/ca.crt)"),
+        () if joins && authority(run)?.is_none() => Some(AUTHORITY),
         () => None,
     })
 }
@@ -173,6 +193,10 @@ fn inputs(_: &mut Prepare, run: &mut Run<'_>) -> Result<Check, Problem> {
 fn wait_for_inputs(work: &mut Prepare, run: &mut Run<'_>) -> Result<(), Problem> {
     let end = Instant::now() + work.input_wait;
     while let Some(what) = missing(run)? {
+        if what == AUTHORITY && run.machine.cluster.ca_hash.is_some() {
+            find_cluster(work, run)?;
+            continue;
+        }
         if Instant::now() >= end {
             let what = format!("{what} has not arrived");
             return Err(Problem::new(&pages::WAITING_INPUTS, what));

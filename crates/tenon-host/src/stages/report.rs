@@ -178,7 +178,13 @@ pub fn reset(
     }
     remove(paths::ISSUE)?;
     update(root, |state| {
+        // The claim on a cluster outlives the reset: with it, what stands there is still ours.
+        let claim = state.field(stage, "outputs").cloned();
+        let claim = claim.filter(|_| stage == "bootstrap" && !wipe.files);
         state.forget(stage);
+        if let Some(claim) = claim {
+            state.set(stage, "outputs", claim);
+        }
         if stage == "prepare" {
             state.set_reboot(None);
             state.set_reboots(0);

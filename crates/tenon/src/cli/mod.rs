@@ -2,9 +2,12 @@
 
 mod bootstrap;
 mod cloudformation;
+mod cluster_args;
 mod completions;
 mod config;
 mod control_plane;
+mod csr;
+mod eks_token;
 mod explain;
 mod facts;
 mod ignition;
@@ -15,6 +18,8 @@ mod max_pods;
 mod names;
 mod net;
 mod node_args;
+mod pki;
+mod pki_identity;
 mod plan;
 mod reference;
 mod rehearse;
@@ -28,6 +33,7 @@ mod stage_bootstrap;
 mod stage_prepare;
 mod stage_status;
 mod status;
+mod token;
 mod undo;
 mod userdata;
 mod userdata_choices;
@@ -131,6 +137,17 @@ enum Command {
     ///
     /// Example: tenon signal --stack my-nodes --exit-code 0
     Signal(signal::Args),
+    /// Keys, certificates and kubeconfigs of a control-plane node
+    #[command(subcommand)]
+    Pki(pki::Command),
+    /// Bootstrap tokens that machines join a cluster with
+    #[command(subcommand)]
+    Token(token::Command),
+    /// Requests for certificates
+    #[command(subcommand)]
+    Csr(csr::Command),
+    /// Print a token for an EKS cluster, as its kubeconfig asks for
+    EksToken(eks_token::Args),
     /// Start the control plane of a new cluster, or show its files
     #[command(subcommand)]
     ControlPlane(control_plane::Command),
@@ -173,6 +190,10 @@ impl Command {
             Command::Cloudformation(args) => cloudformation::run(&args),
             Command::LaunchTemplate(args) => launch_template::run(&args, global),
             Command::Signal(args) => signal::run(&args, global),
+            Command::Pki(command) => pki::run(&command, global),
+            Command::Token(command) => token::run(&command, global),
+            Command::Csr(command) => csr::run(&command, global),
+            Command::EksToken(args) => eks_token::run(&args),
             Command::ControlPlane(command) => control_plane::run(&command, global),
             Command::Ignition(command) => ignition::ignition(&command),
             Command::Units(command) => ignition::units(&command, global),

@@ -136,6 +136,8 @@ pub fn master(
     for name in IMAGES {
         disk.install(&images.join(format!("{name}.tar")), &format!("opt/{name}.tar"))?;
     }
+    disk.write("etc/systemd/system/containerd.service.d/20-images.conf", IMPORT)?;
+    disk.install(&release.kubernetes.ready(&stage.cache)?.join("kubeadm"), "usr/bin/kubeadm")?;
     disk.write("var/lib/tenon/trigger/bootstrap", "")?;
     disk.write("var/lib/tenon/trigger/addons", "")?;
     // By name the objects come before the definition that one of them needs.
@@ -183,7 +185,6 @@ fn node(
     disk.remove("etc/systemd/system/graphical.target.wants/tenon-run.service")?;
     disk.write("etc/cloud/cloud-init.disabled", "")?;
     disk.write("etc/containerd/config.toml", CONTAINERD)?;
-    disk.write("etc/systemd/system/containerd.service.d/20-images.conf", IMPORT)?;
     disk.install(&release.kubernetes.ready(&stage.cache)?.join("kubelet"), "usr/bin/kubelet")?;
     disk.write("etc/tenon/config.yaml", config)?;
     let config = disk.path("etc/tenon/config.yaml");

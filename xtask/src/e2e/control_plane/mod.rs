@@ -34,11 +34,13 @@ const RELEASE_1_36: Release = Release { kubernetes: KUBERNETES_1_36, images: IMA
 const PREPARED: &[&str] = &["k8s-node-bootstrap.service", "kubelet.service"];
 /// Everything that a first master has.
 const EVERYTHING: &[&str] = &[
+    "tenon-assets.service",
     "k8s-node-bootstrap.service",
     "tenon-runtime-reset.service",
     "kubelet.service",
     "tenon-bootstrap.path",
     "tenon-addons.path",
+    "tenon-cleanup.service",
 ];
 
 pub fn run(stage: &Stage) -> anyhow::Result<usize> {
@@ -97,8 +99,11 @@ pub fn run_units(stage: &Stage) -> anyhow::Result<usize> {
     }
     let failed = master.must(&["systemctl", "--failed", "--plain", "--no-legend"])?;
     ensure!(failed.is_empty(), "failed: {failed}");
-    let status = master.must(&["tenon", "stage", "status"])?;
-    println!("{status}");
+    checks::wait_until("every stage is done", 30, || {
+        let status = master.run(&["tenon", "stage", "status"])?;
+        ensure!(status.status.success(), "{}", text(&status));
+        Ok(Some(()))
+    })?;
     checks::keys_for_questions(&master)?;
     let cases = checks::of_the_control_plane(&master)?;
     checks::version_is(&master, "v1.36.")?;

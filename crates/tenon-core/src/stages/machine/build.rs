@@ -6,6 +6,7 @@ use super::{
     Assets, BootstrapPhase, Cluster, ControlPlane, Encryption, ExternalEtcd, ExtraArgs, Images,
     Kubelet, Machine, Node, Os, Pki, Retire, Role, Runtime, Token,
 };
+use crate::bootstrap_token::discovery::CaHash;
 use crate::config::Taint;
 use crate::config::build::{View, proxy};
 use crate::config::grammar;
@@ -66,6 +67,7 @@ fn cluster(view: View<'_>) -> Cluster {
         endpoint: grammar::endpoint(view.at("endpoint").text()).to_owned(),
         certificate_authority: grammar::decode_ca(view.at("certificateAuthority").text())
             .unwrap_or_default(),
+        ca_hash: CaHash::parse(view.at("caHash").text()).ok(),
         service_cidrs,
         pod_cidrs: cidrs("podCidrs"),
         dns_domain: view.at("dnsDomain").non_empty().unwrap_or_else(|| "cluster.local".into()),

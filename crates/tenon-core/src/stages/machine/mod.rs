@@ -9,6 +9,7 @@ use ipnet::IpNet;
 use serde_json::{Map, Value};
 
 use super::fields;
+use crate::bootstrap_token::discovery::CaHash;
 use crate::codes::config as config_pages;
 use crate::codes::stages as pages;
 use crate::config::build::View;
@@ -88,6 +89,8 @@ pub struct Cluster {
     pub endpoint: String,
     /// PEM; empty when the bundle brings it or this machine makes it.
     pub certificate_authority: Vec<u8>,
+    /// Pins the CA of a cluster that is found with the token.
+    pub ca_hash: Option<CaHash>,
     pub service_cidrs: Vec<IpNet>,
     pub pod_cidrs: Vec<IpNet>,
     pub dns_domain: String,
@@ -322,7 +325,8 @@ fn complete(spec: View<'_>, document: &Document, found: &[Finding]) -> Vec<Findi
     let assets = spec.at("assets");
     let source = assets.at("source").text();
     if joins && matches!(source, "" | "none") {
-        let authority = !cluster.at("certificateAuthority").text().is_empty();
+        let given = |name: &str| !cluster.at(name).text().is_empty();
+        let authority = given("certificateAuthority") || given("caHash");
         need(authority, "spec.cluster.certificateAuthority", "certificateAuthority: LS0tLS1…");
     }
     if joins {
