@@ -23,6 +23,8 @@ use crate::root::Root;
 
 /// Neither config nor state comes near this size.
 const LARGEST: u64 = 4 << 20;
+/// A program that somebody starts holds a copy of every lock between its fork and its exec.
+const STAGE_WAIT: Duration = Duration::from_millis(500);
 /// How long another process may take to change the state; it takes milliseconds.
 const STATE_WAIT: Duration = Duration::from_secs(30);
 
@@ -116,7 +118,7 @@ pub fn mark(root: &Root, stage: &str, state: &State) -> Result<(), Problem> {
 
 /// Takes the lock of a stage; somebody else's run is named by its process.
 pub fn lock(root: &Root, stage: &str) -> Result<OwnedFd, Problem> {
-    let held = lock_file(root, stage, Duration::ZERO)?;
+    let held = lock_file(root, stage, STAGE_WAIT)?;
     // Who holds it, for the next one that comes. Losing these digits harms nobody.
     let _ = rustix::fs::ftruncate(&held, 0);
     let _ = rustix::io::write(&held, std::process::id().to_string().as_bytes());
