@@ -225,3 +225,35 @@ fn a_bad_config_takes_the_trigger_away_and_tells_the_console() {
     play(&root, &mut Work::default()).unwrap();
     assert!(!root.exists("/etc/issue.d/90-tenon.issue"));
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(8))]
+
+    /// Whatever goes wrong in between, the marker is never ahead of the effects, and the end is
+    /// that of a run without a fault.
+    #[test]
+    fn any_sequence_of_faults_ends_like_a_clean_run(faults in proptest::collection::vec(0..4_u8, 0..10)) {
+        let dir = machine();
+        let root = Root::open(dir.path()).unwrap();
+        for fault in faults {
+            let fault = match fault {
+                0 => Some(transient()),
+                1 => Some(Problem::new(&pages::WAITING_INPUTS, "not yet")),
+                2 => Some(Problem::new(&pages::WRONG_DIGEST, "wrong")),
+                // The effect of a step is lost, as after a restored disk.
+                _ => {
+                    let _ = fs::remove_file(dir.path().join("srv/one"));
+                    Some(transient())
+                }
+            };
+            let done_before = root.exists(&paths::done("bootstrap"));
+            let _ = play(&root, &mut Work { fault, ..Work::default() });
+            let marked = root.exists(&paths::done("bootstrap"));
+            assert!(done_before || !marked || root.exists("/srv/two"), "the marker is ahead");
+        }
+        play(&root, &mut Work::default()).unwrap();
+        assert_eq!(read_state(&root).unwrap().status("bootstrap"), Status::Done);
+        assert!(root.exists("/srv/one") && root.exists("/srv/two"));
+        assert!(!root.exists("/var/lib/tenon/trigger/bootstrap"));
+    }
+}

@@ -3,8 +3,8 @@
 //! ```text
 //! engine      one run of a stage: lock, state, steps, attempts, markers
 //! assets      the bundle: download, s3, unpack; build makes one at a desk
-//! prepare     cluster version to gate; bus, cluster_version, runtime, reboot, kubelet_files are its
-//!             parts
+//! prepare     cluster version to gate; bus, cluster_version, runtime, cri, reboot, kubelet_files
+//!             are its parts
 //! report      status and reset
 //! record      config, state, markers, locks, timeline on disk
 //! disk        directories, moves and removals that a crash cannot tear
@@ -16,6 +16,7 @@ pub mod assets;
 pub mod build;
 pub mod bus;
 mod cluster_version;
+mod cri;
 pub mod disk;
 mod download;
 mod engine;

@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -19,10 +20,13 @@ use time::format_description::well_known::Rfc3339;
 use super::{disk, is_permanent};
 use crate::apply;
 use crate::root::Root;
-use crate::stop;
 
 /// Neither config nor state comes near this size.
 const LARGEST: u64 = 4 << 20;
+/// A program that somebody starts holds a copy of every lock between its fork and its exec.
+const STAGE_WAIT: Duration = Duration::from_millis(500);
+/// How long another process may take to change the state; it takes milliseconds.
+const STATE_WAIT: Duration = Duration::from_secs(30);
 
 /// Why a stage could not be opened.
 #[derive(Debug)]
@@ -96,7 +100,7 @@ pub fn read_state(root: &Root) -> Result<State, Problem> {
 
 /// Reads, changes and writes the state under its lock.
 pub fn update(root: &Root, change: impl FnOnce(&mut State)) -> Result<State, Problem> {
-    let _lock = lock_file(root, "state", FlockOperation::LockExclusive)?;
+    let _lock = lock_file(root, "state", STATE_WAIT)?;
     let mut state = read_state(root)?;
     let before = state.clone();
     change(&mut state);
@@ -114,14 +118,15 @@ pub fn mark(root: &Root, stage: &str, state: &State) -> Result<(), Problem> {
 
 /// Takes the lock of a stage; somebody else's run is named by its process.
 pub fn lock(root: &Root, stage: &str) -> Result<OwnedFd, Problem> {
-    let held = lock_file(root, stage, FlockOperation::NonBlockingLockExclusive)?;
+    let held = lock_file(root, stage, STAGE_WAIT)?;
     // Who holds it, for the next one that comes. Losing these digits harms nobody.
     let _ = rustix::fs::ftruncate(&held, 0);
     let _ = rustix::io::write(&held, std::process::id().to_string().as_bytes());
     Ok(held)
 }
 
-fn lock_file(root: &Root, name: &str, operation: FlockOperation) -> Result<OwnedFd, Problem> {
+fn lock_file(root: &Root, name: &str, patience: Duration) -> Result<OwnedFd, Problem> {
+    let end = Instant::now() + patience;
     disk::make(root, paths::LOCKS, 0o700)?;
     let path = format!("{}/{name}", paths::LOCKS);
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW;
@@ -130,12 +135,15 @@ fn lock_file(root: &Root, name: &str, operation: FlockOperation) -> Result<Owned
     };
     let file = root.open_at(&path, flags, Mode::from_raw_mode(0o600)).map_err(wrong)?;
     loop {
-        match rustix::fs::flock(&file, operation) {
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(file),
-            Err(Errno::INTR) => stop::check()?,
+            Err(Errno::INTR) => {}
+            Err(Errno::WOULDBLOCK) if Instant::now() < end => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
             Err(Errno::WOULDBLOCK) => {
                 let holder = root.read_text(&path).ok().flatten().unwrap_or_default();
-                let what = format!("stage {name} is being run by process {holder}");
+                let what = format!("lock {name} is held by process {holder}");
                 return Err(Problem::new(&pages::STAGE_BUSY, what));
             }
             Err(error) => return Err(wrong(error.into())),

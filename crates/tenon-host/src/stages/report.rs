@@ -85,6 +85,28 @@ pub fn timeline(root: &Root) -> Result<Vec<Value>, Problem> {
     Ok(lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }
 
+/// What a run of a stage would meet, from the state and the timeline alone: each step and how it
+/// ended last. Nothing is asked, nothing is written.
+pub fn preview(root: &Root, stage: &str, steps: &[&str]) -> Result<Vec<(String, String)>, Problem> {
+    let state = read_state(root)?;
+    if state.status(stage).is_final() {
+        return Ok(vec![(stage.to_owned(), "done before; nothing would run".to_owned())]);
+    }
+    let lines = timeline(root)?;
+    let last = |step: &str| {
+        let of_step = |line: &&Value| line["stage"] == stage && line["step"] == step;
+        let line = lines.iter().rfind(of_step)?;
+        let detail = line["detail"].as_str().unwrap_or_default();
+        let text = format!("{} {detail}", line["outcome"].as_str().unwrap_or_default());
+        Some(format!("last time: {}", text.trim_end()))
+    };
+    let row = |step: &&str| {
+        let words = last(step).unwrap_or_else(|| "not run yet".to_owned());
+        ((*step).to_owned(), words)
+    };
+    Ok(steps.iter().map(row).collect())
+}
+
 /// What a reset takes away besides the state.
 #[derive(Debug, Clone, Copy)]
 pub struct Wipe {

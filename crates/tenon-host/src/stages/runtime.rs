@@ -2,19 +2,21 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use sha2::{Digest, Sha256};
 use tenon_core::codes;
 use tenon_core::codes::stages as pages;
+use tenon_core::kube_version::Version;
 use tenon_core::problem::Problem;
 use tenon_core::stages::mappings::{self, Image, Os};
 use tenon_core::stages::paths;
 
 use super::download::{self, Fetched};
 use super::prepare::{Prepare, add_reason, program_version};
-use super::{Check, Run, disk, reboot};
+use super::{Check, Run, cri, disk, reboot};
 use crate::apply;
 use crate::command;
 use crate::root::Root;
@@ -27,6 +29,7 @@ const SOCKET: &str = "/run/containerd/containerd.sock";
 const STATE: &str = "/var/lib/containerd";
 const STORE: &str = "/opt/extensions";
 const LINKS: &str = "/etc/extensions";
+const CRI_BOUND: Duration = Duration::from_secs(10);
 const JOB_BOUND: Duration = Duration::from_secs(120);
 
 fn os_release(root: &Root) -> String {
@@ -147,7 +150,7 @@ fn fetch(work: &Prepare, run: &Run<'_>, image: &Image) -> Result<String, Problem
     match image.url.strip_prefix("file:") {
         Some(local) => copy_local(run.root, local, &temporary)?,
         None => {
-            let request = |_: u64| {
+            let request = || {
                 http::Request::get(&image.url).body(()).map_err(|error| {
                     Problem::new(&pages::BAD_MAPPINGS, "an image has no URL").cause(error)
                 })
@@ -278,11 +281,27 @@ pub fn verify(run: &mut Run<'_>) -> Result<(), Problem> {
         let what = format!("{RUNTIME} {version} is not one of {}", wanted(run).join(", "));
         return Err(Problem::new(&pages::RUNTIME_MISMATCH, what));
     }
-    if run.root.is_host() && std::os::unix::net::UnixStream::connect(run.root.join(SOCKET)).is_err()
-    {
-        return Err(Problem::new(&pages::RUNTIME_SILENT, format!("{SOCKET} does not answer")));
+    if run.root.is_host() {
+        answers(&run.root.join(SOCKET), &version)?;
     }
     run.set_output(RUNTIME, &version)
+}
+
+/// The daemon that runs is the program that is installed, and speaks CRI.
+fn answers(socket: &Path, version: &str) -> Result<(), Problem> {
+    let runtime = cri::version(socket, CRI_BOUND).map_err(|error| {
+        Problem::new(&pages::RUNTIME_SILENT, format!("{SOCKET} does not answer over CRI"))
+            .cause(error)
+    })?;
+    let told = Version::find(&runtime.version).map(|(version, _)| version.to_string());
+    match told.as_deref() == Some(version) {
+        true => Ok(()),
+        false => Err(Problem::new(
+            &pages::RUNTIME_SILENT,
+            format!("the running {} is not the installed {version}", runtime.name),
+        )
+        .fix("restart containerd; the stage is repeated")),
+    }
 }
 
 /// Where the runtime's old state waits for its removal.

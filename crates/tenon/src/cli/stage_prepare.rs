@@ -35,6 +35,9 @@ pub struct Args {
     /// Run only this step
     #[arg(long, value_name = "STEP", value_parser = step)]
     only: Option<String>,
+    /// Say which steps would run, and write nothing
+    #[arg(long)]
+    dry_run: bool,
     /// How long one run waits for files that somebody sends
     #[arg(long, value_name = "TIME", default_value = "15m", value_parser = node_args::duration)]
     input_wait: Duration,
@@ -80,6 +83,9 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
         RebootArg::Always => RebootWhen::Always,
     };
     let order = Order { stage: "prepare", config: args.config.clone(), forced: forced(args) };
+    if args.dry_run {
+        return stage::preview(&root, &order, &step_names(), global);
+    }
     stage::carry_out(&root, &order, global, |mut stage| match &args.only {
         None => prepare::run(stage, &mut work),
         Some(name) => {
