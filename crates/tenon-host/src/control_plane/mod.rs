@@ -5,6 +5,7 @@
 //! open     config and machine → what the steps work on
 //! claim    nobody else has this cluster, and that we begin it is on record
 //! keys     certificates and kubeconfigs, existing ones checked
+//! etcd     its one member, or members elsewhere
 //! pods     static pods: written, waited for, taken away
 //! objects  what the API holds before anybody may ask it
 //! settle   hand-over, the final look, the marks on the node
@@ -17,6 +18,7 @@
 
 pub mod addons;
 mod claim;
+mod etcd;
 mod keys;
 mod logs;
 mod objects;
@@ -50,7 +52,7 @@ const STEPS: &[Step<Bootstrap>] = &[
     pods::KUBELET_HEALTH,
     keys::PKI,
     keys::KUBECONFIG,
-    pods::ETCD,
+    etcd::STEP,
     pods::BOOTSTRAP_PLANE,
     objects::STEP,
     pods::FINAL_PLANE,

@@ -322,3 +322,39 @@ fn a_reset_keeps_the_claim_unless_it_wipes() {
         assert_eq!(state.status("bootstrap"), Status::Pending);
     }
 }
+
+#[test]
+fn whoever_answers_at_the_endpoint_must_be_ours() {
+    let api = FakeApi::start(|_: &Seen| (200, json!({"gitVersion": "v1.34.10"})));
+    let desk = Desk::new("first-master");
+    let config = CONFIG.replace(", certificateAuthority: \"LS0t\"", "");
+    let config = config.replace("{role}", "first-master").replace("https://127.0.0.1:1", &api.url);
+    desk.put(paths::CONFIG, &config);
+    desk.put(&paths::done("prepare"), "");
+    let claim = |desk: &Desk| {
+        let run = desk.open("bootstrap").unwrap();
+        super::some_steps(run, Duration::from_secs(5), &["claim"])
+    };
+    assert_eq!(claim(&desk).unwrap_err().page.slug, "cluster-exists", "nothing is claimed yet");
+    let mut run = desk.open("bootstrap").unwrap();
+    run.set_output("clusterId", "lab").unwrap();
+    run.set_output("nonce", "n").unwrap();
+    drop(run);
+    assert_eq!(claim(&desk).unwrap_err().page.slug, "cluster-exists", "no CA proves it ours");
+    desk.put("/etc/kubernetes/pki/ca.crt", &api.authority);
+    claim(&desk).unwrap();
+}
+
+#[test]
+fn a_node_may_lack_its_pod_network_and_nothing_else() {
+    let node = |status: &str, message: &str| {
+        let ready = json!({"type": "Ready", "status": status, "message": message});
+        super::settle::node_verdict(&json!({"status": {"conditions": [ready]}})).is_ok()
+    };
+    let network =
+        "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady";
+    assert!(node("True", "kubelet is posting ready status"));
+    assert!(node("False", network));
+    assert!(!node("False", "PLEG is not healthy"));
+    assert!(super::settle::node_verdict(&json!({})).is_err());
+}
