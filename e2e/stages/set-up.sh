@@ -51,7 +51,7 @@ stage=\$1 home=$root/var/lib/tenon
 note "\$stage run"
 [ -e "\$home/done/prepare" ] || { note "\$stage waits"; exit 9; }
 if [ -e "$place/\$stage.fails-once" ]; then rm "$place/\$stage.fails-once"; note "\$stage fails"; exit 8; fi
-if [ -e "$place/\$stage.fails" ]; then rm -f "\$home/trigger/\$stage"; note "\$stage blocked"; exit 12; fi
+if [ -e "$place/\$stage.fails" ]; then rm -f "\$home/trigger/\$stage" "\$home/trigger/addons"; note "\$stage blocked"; exit 12; fi
 [ "\$stage" = bootstrap ] || [ -e "\$home/done/bootstrap" ] || { note "\$stage too early"; exit 12; }
 python3 - "\$home/state.json" "\$stage" <<'PY'
 import json, os, sys

@@ -29,7 +29,7 @@ const COMPONENTS: &[&str] =
 
 const KUBEADM: &str = "apiVersion: kubeadm.k8s.io/v1beta4
 kind: InitConfiguration
-localAPIEndpoint: {advertiseAddress: 10.0.0.4, bindPort: 6443}
+localAPIEndpoint: {advertiseAddress: \"{address}\", bindPort: 6443}
 nodeRegistration: {name: cp-1, criSocket: \"unix:///run/containerd/containerd.sock\"}
 ---
 apiVersion: kubeadm.k8s.io/v1beta4
@@ -37,7 +37,7 @@ kind: ClusterConfiguration
 kubernetesVersion: {version}
 clusterName: lab
 controlPlaneEndpoint: api.example:6443
-networking: {serviceSubnet: 10.96.0.0/16, podSubnet: 10.244.0.0/16, dnsDomain: cluster.local}
+networking: {serviceSubnet: \"{services}\", podSubnet: \"{pods}\", dnsDomain: cluster.local}
 ";
 
 /// The same cluster in our words, without what kubeadm does not have.
@@ -45,10 +45,23 @@ const TENON: &str = "apiVersion: tenon.dev/v1alpha1
 kind: MachineConfig
 spec:
   role: first-master
-  cluster: {name: lab, endpoint: \"https://api.example:6443\", kubernetesVersion: {version}, serviceCidrs: [10.96.0.0/16], podCidrs: [10.244.0.0/16]}
-  node: {name: cp-1, ip: 10.0.0.4}
+  cluster: {name: lab, endpoint: \"https://api.example:6443\", kubernetesVersion: {version}, serviceCidrs: [\"{services}\"], podCidrs: [\"{pods}\"]}
+  node: {name: cp-1, ip: \"{address}\"}
   controlPlane: {audit: none, encryption: {provider: none}}
 ";
+
+/// Addresses of the two families: the node's, its services' and its pods'.
+const FAMILIES: &[[&str; 3]] =
+    &[["10.0.0.4", "10.96.0.0/16", "10.244.0.0/16"], ["fd00::4", "fd00:1::/108", "fd00:2::/56"]];
+
+/// Puts version and addresses into a config.
+fn filled(config: &str, version: &str, [address, services, pods]: &[&str; 3]) -> String {
+    config
+        .replace("{version}", version)
+        .replace("{address}", address)
+        .replace("{services}", services)
+        .replace("{pods}", pods)
+}
 
 pub fn refuse(_lab: &Lab) -> Option<String> {
     let root = nix::unistd::geteuid().is_root();
@@ -58,19 +71,22 @@ pub fn refuse(_lab: &Lab) -> Option<String> {
 pub fn run(lab: &Lab) -> anyhow::Result<usize> {
     let mut cases = 0;
     for (part, minor) in [(KUBERNETES_1_34, "1.34"), (KUBERNETES_1_36, "1.36")] {
-        cases += compare(lab, &part, minor).with_context(|| format!("Kubernetes {minor}"))?;
+        for family in FAMILIES {
+            let context = || format!("Kubernetes {minor} at {}", family[0]);
+            cases += compare(lab, &part, minor, family).with_context(context)?;
+        }
     }
     Ok(cases)
 }
 
-fn compare(lab: &Lab, part: &Part, minor: &str) -> anyhow::Result<usize> {
+fn compare(lab: &Lab, part: &Part, minor: &str, family: &[&str; 3]) -> anyhow::Result<usize> {
     let work = tempfile::tempdir()?;
     let kubeadm = part.ready(&lab.cache)?.join("kubeadm");
     let shown = Command::new(&kubeadm).args(["version", "-o", "short"]).output()?;
     let version = String::from_utf8(shown.stdout)?.trim().to_owned();
     ensure!(version.starts_with(&format!("v{minor}.")), "kubeadm says {version}");
-    let theirs = theirs(work.path(), &kubeadm, &version)?;
-    let ours = ours(lab, work.path(), &version)?;
+    let theirs = theirs(work.path(), &kubeadm, &filled(KUBEADM, &version, family))?;
+    let ours = ours(lab, work.path(), &filled(TENON, &version, family))?;
     for name in COMPONENTS {
         let read = |place: &Path| -> anyhow::Result<BTreeMap<String, Value>> {
             let text = fs::read_to_string(place.join(format!("{name}.yaml")))?;
@@ -94,15 +110,15 @@ fn compare(lab: &Lab, part: &Part, minor: &str) -> anyhow::Result<usize> {
             .collect();
         ensure!(differing.is_empty(), "{name}:\n{}", differing.join("\n"));
     }
-    println!("  {version}: {} static pods are as kubeadm's", COMPONENTS.len());
+    println!("  {version} at {}: {} static pods are as kubeadm's", family[0], COMPONENTS.len());
     Ok(COMPONENTS.len())
 }
 
 /// Lets kubeadm write into a root of its own, without a network.
-fn theirs(work: &Path, kubeadm: &Path, version: &str) -> anyhow::Result<std::path::PathBuf> {
+fn theirs(work: &Path, kubeadm: &Path, config: &str) -> anyhow::Result<std::path::PathBuf> {
     let root = work.join("theirs");
     fs::create_dir_all(root.join("etc"))?;
-    fs::write(root.join("config.yaml"), KUBEADM.replace("{version}", version))?;
+    fs::write(root.join("config.yaml"), config)?;
     for phase in [["control-plane", "all"], ["etcd", "local"]] {
         let mut command = Command::new("unshare");
         command.args(["--net", "--mount"]).arg(kubeadm).args(["init", "phase"]).args(phase);
@@ -111,10 +127,10 @@ fn theirs(work: &Path, kubeadm: &Path, version: &str) -> anyhow::Result<std::pat
     Ok(root.join("etc/kubernetes/manifests"))
 }
 
-fn ours(lab: &Lab, work: &Path, version: &str) -> anyhow::Result<std::path::PathBuf> {
+fn ours(lab: &Lab, work: &Path, text: &str) -> anyhow::Result<std::path::PathBuf> {
     let (config, out, root) = (work.join("machine.yaml"), work.join("ours"), work.join("empty"));
     fs::create_dir(&root)?;
-    fs::write(&config, TENON.replace("{version}", version))?;
+    fs::write(&config, text)?;
     let mut command = lab.command();
     command.args(["control-plane", "render", "--config"]).arg(config);
     must(command.arg("--out").arg(&out).arg("--root").arg(root))?;

@@ -34,9 +34,6 @@ super::pages! {
     KUBELET_NOT_HEALTHY = "TN09650" "kubelet-not-healthy",
         why: "static pods are started by the kubelet, and it does not answer on 127.0.0.1:10248",
         fix: "look at `systemctl status kubelet` and `journalctl -u kubelet`; the stage tries again by itself";
-    NOT_PREPARED = "TN09651" "not-prepared",
-        why: "the stage before this one has not ended on this machine, so nothing is written yet",
-        fix: "nothing if it is still at work; `tenon stage status` says how far it is";
     STEP_DEADLINE = "TN09652" "control-plane-not-up",
         why: "a part of the control plane did not reach the wanted state within its deadline",
         fix: "read the last lines of its container below, correct the config, and run the stage again; it goes on where it stopped";

@@ -40,7 +40,7 @@ mod versions;
 
 pub use chain::{Loaded, Options, SourceRead, load};
 pub use dump::{Dumped, dump, dump_best, full_hash, public_hash};
-pub use json_schema::json_schema;
+pub use json_schema::{json_schema, machine_schema};
 pub use schema::Kind;
 
 use std::collections::BTreeMap;

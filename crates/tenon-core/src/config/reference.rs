@@ -134,14 +134,24 @@ pub fn page() -> String {
          nodeadm reads, and `tenon.dev/v1alpha1`, a strict superset. Fields marked *tenon.dev* \
          exist in the latter only.\n",
     );
-    for (path, field) in fields::all() {
+    table(fields::DOCUMENT, &mut text);
+    text.push_str(
+        "\n# MachineConfig\n\n\
+         `apiVersion: tenon.dev/v1alpha1`, `kind: MachineConfig`: the config of a staged first boot, \
+         one document per machine; nothing is merged.\n",
+    );
+    table(crate::stages::fields::DOCUMENT, &mut text);
+    text
+}
+
+fn table(fields: &'static [Field], text: &mut String) {
+    for (path, field) in fields::all_in(fields) {
         if matches!(field.shape, Shape::Object(_)) {
             text.push_str(&format!("\n## `{path}`{}\n\n{}\n", mark(field), field.doc));
         } else {
             text.push_str(&entry(&path, field));
         }
     }
-    text
 }
 
 fn mark(field: &Field) -> &'static str {
@@ -202,7 +212,8 @@ mod tests {
     #[test]
     fn the_page_has_every_field() {
         let page = page();
-        for (path, _) in fields::all() {
+        let machine = fields::all_in(crate::stages::fields::DOCUMENT);
+        for (path, _) in fields::all().into_iter().chain(machine) {
             assert!(page.contains(&format!("`{path}`")), "{path}");
         }
     }

@@ -142,6 +142,11 @@ impl Cluster {
         format!("https://{}", SocketAddr::new(address, port))
     }
 
+    /// Where etcd says how it is, on loopback and without TLS.
+    pub fn etcd_metrics_url(&self) -> String {
+        format!("http://{}", SocketAddr::new(self.loopback(), 2381))
+    }
+
     /// Where this node's own clients reach the API.
     pub fn local_url(&self) -> String {
         Cluster::url(self.advertise_address, super::API_PORT)

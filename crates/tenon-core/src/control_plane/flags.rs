@@ -63,12 +63,8 @@ const ETCD_FILES: &[(&str, &str)] = &[
     ("peer-trusted-ca-file", "ca.crt"),
 ];
 
-const ETCD: &[(&str, &str)] = &[
-    ("client-cert-auth", "true"),
-    ("listen-metrics-urls", "http://127.0.0.1:2381"),
-    ("peer-client-cert-auth", "true"),
-    ("snapshot-count", "10000"),
-];
+const ETCD: &[(&str, &str)] =
+    &[("client-cert-auth", "true"), ("peer-client-cert-auth", "true"), ("snapshot-count", "10000")];
 
 const AUDIT: &[(&str, &str)] = &[
     ("audit-policy-file", audit::POLICY),
@@ -128,8 +124,20 @@ fn api_server(cluster: &Cluster, phase: Phase) -> Flags {
     set(&mut flags, "service-cluster-ip-range", networks(&cluster.service_cidrs));
     let issuer = format!("https://kubernetes.default.svc.{}", cluster.dns_domain);
     set(&mut flags, "service-account-issuer", issuer);
-    if let Some(file) = &cluster.authorization_config {
+    if cluster.authorization_config.is_some() {
         flags.remove("authorization-mode");
+    }
+    flags.extend(options(cluster));
+    add_etcd_client(&mut flags, cluster);
+    add_listener(&mut flags, phase);
+    flags
+}
+
+/// Flags of the API server that follow from options which kubeadm does not have; it must be told
+/// of them, or its next upgrade would drop them.
+pub(super) fn options(cluster: &Cluster) -> Flags {
+    let mut flags = Flags::new();
+    if let Some(file) = &cluster.authorization_config {
         set(&mut flags, "authorization-config", file);
     }
     if cluster.audit.policy().is_some() {
@@ -138,8 +146,6 @@ fn api_server(cluster: &Cluster, phase: Phase) -> Flags {
     if cluster.encryption.is_on() {
         add(&mut flags, ENCRYPTION);
     }
-    add_etcd_client(&mut flags, cluster);
-    add_listener(&mut flags, phase);
     flags
 }
 
@@ -241,6 +247,7 @@ fn etcd(cluster: &Cluster) -> Flags {
         "listen-client-urls",
         format!("{},{client}", Cluster::url(cluster.loopback(), 2379)),
     );
+    set(&mut flags, "listen-metrics-urls", cluster.etcd_metrics_url());
     set(&mut flags, "advertise-client-urls", client);
     set(&mut flags, "listen-peer-urls", peer.clone());
     set(&mut flags, "initial-advertise-peer-urls", peer);

@@ -3,11 +3,15 @@
 //!
 //! Names equal kubeadm's, so that its nodes can join and it can upgrade the cluster later.
 
+use std::collections::BTreeMap;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, Component, Etcd, networks};
+use super::{flags, pod};
+use crate::kube_version;
 use crate::secret::Secret;
 use crate::stages::kubelet::shared_config;
 use crate::yaml;
@@ -138,25 +142,48 @@ fn cluster_info(cluster: &Cluster, ca_pem: &str) -> Value {
     config_map("kube-public", "cluster-info", "kubeconfig", &kubeconfig)
 }
 
-/// The cluster in kubeadm's words.
-fn kubeadm(cluster: &Cluster) -> Value {
-    let arguments = |component: Component| {
-        let args = cluster.extra_args.get(&component).into_iter().flatten();
-        let rows: Vec<_> =
-            args.map(|(name, value)| json!({"name": name, "value": value})).collect();
-        if rows.is_empty() { json!({}) } else { json!({"extraArgs": rows}) }
+/// What kubeadm must know about a component so that its next upgrade keeps it.
+fn component(cluster: &Cluster, component: Component) -> Value {
+    let mut flags = match component {
+        Component::ApiServer => flags::options(cluster),
+        _ => BTreeMap::new(),
     };
-    let etcd = match &cluster.etcd {
+    let own = cluster.extra_args.get(&component).into_iter().flatten();
+    // kubeadm cannot take a flag of its own away; a patch must do that there.
+    flags.extend(own.filter(|(_, value)| !value.is_empty()).map(|(k, v)| (k.clone(), v.clone())));
+    let mut entry = json!({});
+    if !flags.is_empty() {
+        let row = |(name, value): (&String, &String)| json!({"name": name, "value": value});
+        entry["extraArgs"] = flags.iter().map(row).collect();
+    }
+    let volumes = pod::kubeadm_volumes(cluster);
+    if component == Component::ApiServer && !volumes.is_empty() {
+        entry["extraVolumes"] = volumes.into();
+    }
+    entry
+}
+
+/// etcd in kubeadm's words. A tag that is not the release's own is pinned.
+fn kubeadm_etcd(cluster: &Cluster) -> Value {
+    match &cluster.etcd {
         Etcd::Local(etcd) => {
-            let mut local = arguments(Component::Etcd);
+            let mut local = component(cluster, Component::Etcd);
             local["dataDir"] = etcd.data_dir.clone().into();
+            let released = kube_version::release(cluster.version).map(|release| release.etcd);
+            if released != Some(etcd.tag.as_str()) {
+                local["imageTag"] = etcd.tag.clone().into();
+            }
             json!({"local": local})
         }
         Etcd::External(etcd) => json!({"external": {
             "endpoints": etcd.endpoints, "caFile": etcd.ca_file,
             "certFile": etcd.cert_file, "keyFile": etcd.key_file,
         }}),
-    };
+    }
+}
+
+/// The cluster in kubeadm's words.
+fn kubeadm(cluster: &Cluster) -> Value {
     let mut networking = json!({
         "dnsDomain": cluster.dns_domain, "serviceSubnet": networks(&cluster.service_cidrs),
     });
@@ -166,17 +193,17 @@ fn kubeadm(cluster: &Cluster) -> Value {
     json!({
         "apiVersion": "kubeadm.k8s.io/v1beta4",
         "kind": "ClusterConfiguration",
-        "apiServer": arguments(Component::ApiServer),
+        "apiServer": component(cluster, Component::ApiServer),
         "certificatesDir": super::PKI,
         "clusterName": cluster.name,
         "controlPlaneEndpoint": cluster.endpoint,
-        "controllerManager": arguments(Component::ControllerManager),
+        "controllerManager": component(cluster, Component::ControllerManager),
         "encryptionAlgorithm": "ECDSA-P256",
-        "etcd": etcd,
+        "etcd": kubeadm_etcd(cluster),
         "imageRepository": cluster.image_repository,
         "kubernetesVersion": cluster.tag(),
         "networking": networking,
-        "scheduler": arguments(Component::Scheduler),
+        "scheduler": component(cluster, Component::Scheduler),
     })
 }
 

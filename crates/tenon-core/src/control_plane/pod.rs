@@ -185,7 +185,9 @@ impl Probes {
                 (cluster.advertise_address.to_string(), "/livez", Some("/readyz"), "/livez")
             }
             (Component::ControllerManager, _) => (loopback(), "/healthz", None, "/healthz"),
-            (Component::Etcd, _) => (loopback(), "/livez", Some("/readyz"), "/readyz"),
+            (Component::Etcd, _) => {
+                (cluster.loopback().to_string(), "/livez", Some("/readyz"), "/readyz")
+            }
             _ => (loopback(), "/livez", Some("/readyz"), "/livez"),
         };
         let scheme = if component == Component::Etcd { "HTTP" } else { "HTTPS" };
@@ -288,6 +290,13 @@ fn api_server_mounts(cluster: &Cluster) -> Vec<Mount> {
             }
         }
     }
+    mounts.extend(option_mounts(cluster));
+    mounts
+}
+
+/// What the API server sees because of options that kubeadm does not have.
+fn option_mounts(cluster: &Cluster) -> Vec<Mount> {
+    let mut mounts = Vec::new();
     if cluster.audit.policy().is_some() {
         mounts.push(Mount { kind: "File", ..Mount::file("audit-policy", audit::POLICY) });
         mounts.push(Mount::directory("audit-log", audit::LOG_DIRECTORY).writable());
@@ -303,6 +312,17 @@ fn api_server_mounts(cluster: &Cluster) -> Vec<Mount> {
         mounts.push(Mount { kind: "File", ..Mount::file("authorization", file) });
     }
     mounts
+}
+
+/// The same in kubeadm's words, so that its upgrades keep them.
+pub(super) fn kubeadm_volumes(cluster: &Cluster) -> Vec<Value> {
+    let volume = |mount: &Mount| {
+        json!({
+            "name": mount.name, "hostPath": mount.path, "mountPath": mount.path,
+            "readOnly": mount.read_only, "pathType": mount.kind,
+        })
+    };
+    option_mounts(cluster).iter().map(volume).collect()
 }
 
 fn controller_manager_mounts(cluster: &Cluster, phase: Phase) -> Vec<Mount> {

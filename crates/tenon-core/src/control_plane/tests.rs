@@ -103,12 +103,12 @@ fn a_patch_file_is_named_after_what_it_patches() {
 #[test]
 fn addons_are_ordered_labelled_and_taken_apart() {
     let mut all = addons::read("20-b.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n---\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: web}\n").unwrap();
-    let list = "apiVersion: v1\nkind: List\nitems:\n  - {apiVersion: v1, kind: Service, metadata: {name: s, labels: {x: y}}}\n  - {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: c}}\n";
+    let list = "apiVersion: v1\nkind: List\nitems:\n  - {apiVersion: v1, kind: Service, metadata: {name: s, labels: {x: web}}}\n  - {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: c}}\n";
     all.extend(addons::read("dir/10 a.yaml", list).unwrap());
     addons::order(&mut all);
     let names: Vec<_> = all.iter().map(addons::Addon::name).collect();
     assert_eq!(names, ["web", "c", "b", "s"]);
-    assert_eq!(all[3].object["metadata"]["labels"], json!({"x": "y", "tenon/addon": "10-a"}));
+    assert_eq!(all[3].object["metadata"]["labels"], json!({"x": "web", "tenon/addon": "10-a"}));
     assert_eq!(all[0].title(), "Namespace web of 20-b.yaml");
 }
 

@@ -158,6 +158,23 @@ fn fits(image: &Image, os: &Os) -> bool {
         && (image.os_id == "_any" || (image.os_id == os.id && from && until))
 }
 
+/// A value of an os-release or extension-release text; empty when not set.
+pub fn release_value(text: &str, name: &str) -> String {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+    line.unwrap_or_default().trim_matches(['"', '\'']).to_owned()
+}
+
+/// True when systemd-sysext would merge an image with this release file into the OS: any `ID`,
+/// or the same one with the same level, else the same version.
+pub fn release_fits(extension: &str, os: &Os, os_level: &str) -> bool {
+    let value = |name: &str| release_value(extension, name);
+    let same = match value("SYSEXT_LEVEL") {
+        level if level.is_empty() => value("VERSION_ID") == os.version,
+        level => level == os_level,
+    };
+    value("ID") == "_any" || (value("ID") == os.id && same)
+}
+
 /// True when one of the prefixes names this version.
 pub fn is_wanted(version: &str, prefixes: &[String]) -> bool {
     prefixes.iter().any(|prefix| has_prefix(version, prefix))
@@ -243,6 +260,22 @@ images:
         let other = Os { architecture: "riscv64".into(), ..os("4593.2.0") };
         assert_eq!(url(&other), None);
         assert!(has_prefix("2.1.9", "2.1") && !has_prefix("2.10.0", "2.1"));
+    }
+
+    #[test]
+    fn an_extension_fits_by_id_and_level_or_version() {
+        let os = Os { id: "flatcar".into(), version: "4593.2.0".into(), ..Os::default() };
+        for (text, fits) in [
+            ("ID=_any\n", true),
+            ("ID=flatcar\nSYSEXT_LEVEL=1.0\n", true),
+            ("ID=flatcar\nSYSEXT_LEVEL=2.0\n", false),
+            ("ID=\"flatcar\"\nVERSION_ID='4593.2.0'\n", true),
+            ("ID=flatcar\nVERSION_ID=4593.1.0\n", false),
+            ("ID=debian\nVERSION_ID=4593.2.0\n", false),
+            ("", false),
+        ] {
+            assert_eq!(release_fits(text, &os, "1.0"), fits, "{text}");
+        }
     }
 
     #[test]

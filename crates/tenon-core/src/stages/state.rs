@@ -167,6 +167,12 @@ impl State {
         self.set(stage, "status", status.word().into());
     }
 
+    /// True when a stage waits for a person.
+    pub fn any_blocked(&self) -> bool {
+        let stages = self.0.get("stages").and_then(Value::as_object);
+        stages.is_some_and(|map| map.keys().any(|stage| self.status(stage) == Status::Blocked))
+    }
+
     pub fn field(&self, stage: &str, key: &str) -> Option<&Value> {
         self.stage(stage)?.get(key)
     }

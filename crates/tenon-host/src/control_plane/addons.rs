@@ -8,16 +8,17 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use tenon_core::codes::control_plane as pages;
-use tenon_core::codes::stages::WAITING_INPUTS;
 use tenon_core::control_plane::addons::{self, Addon, Readiness};
 use tenon_core::problem::Problem;
 use tenon_core::stages::paths;
 use tenon_core::stages::state::Status;
 
+use super::claim::stage_is_done;
 use super::open::read_text;
 use super::settle::node_verdict;
 use crate::cluster::{ApiError, Client, Look, wait_until};
 use crate::root::Root;
+use crate::stages::prepare::lift_update_hold;
 use crate::stages::{Check, Run, Step};
 
 pub const STAGE: &str = "addons";
@@ -76,7 +77,7 @@ pub fn run(mut run: Box<Run<'_>>, options: &Options) -> Result<usize, Problem> {
     let directory = directory.unwrap_or_else(|| format!("{}/addons", paths::ASSETS));
     // A file that cannot be read blocks the stage as any step would.
     let mut read = Reading { directory, objects: Vec::new() };
-    run.steps(&[PARSE], &mut read)?;
+    run.steps(READ, &mut read)?;
     let count = read.objects.len();
     let mut stage = Addons {
         api: Client::open(run.root, ADMIN)?,
@@ -86,6 +87,9 @@ pub fn run(mut run: Box<Run<'_>>, options: &Options) -> Result<usize, Problem> {
         end: Instant::now() + ALL,
     };
     run.steps(STEPS, &mut stage)?;
+    if run.machine.os.updates_after {
+        lift_update_hold(run.root)?;
+    }
     run.finish(Status::Done, &format!("{count} objects applied"))?;
     Ok(count)
 }
@@ -96,16 +100,27 @@ struct Reading {
     objects: Vec<Addon>,
 }
 
-const PARSE: Step<Reading> = Step {
-    name: "parse",
-    check: |_, _| Ok(Check::Needed),
-    apply: |reading, run| {
-        reading.objects = read_directory(run.root, &reading.directory)?;
-        addons::order(&mut reading.objects);
-        Ok(())
+const READ: &[Step<Reading>] = &[
+    Step {
+        name: "bootstrap",
+        check: |_, run| {
+            stage_is_done(run.root, "bootstrap")?;
+            Ok(Check::Satisfied("the control plane is up".into()))
+        },
+        apply: |_, _| Ok(()),
+        verify: None,
     },
-    verify: Some(|_, _| Ok(())),
-};
+    Step {
+        name: "parse",
+        check: |_, _| Ok(Check::Needed),
+        apply: |reading, run| {
+            reading.objects = read_directory(run.root, &reading.directory)?;
+            addons::order(&mut reading.objects);
+            Ok(())
+        },
+        verify: Some(|_, _| Ok(())),
+    },
+];
 
 /// Reads every manifest of a directory, in the order of their names; none if it is not there.
 pub(super) fn read_directory(root: &Root, directory: &str) -> Result<Vec<Addon>, Problem> {
@@ -123,12 +138,8 @@ pub(super) fn read_directory(root: &Root, directory: &str) -> Result<Vec<Addon>,
     Ok(objects)
 }
 
-/// Waits for the stage before, for the API, and for one node that is there.
-fn wait(stage: &mut Addons, run: &mut Run<'_>) -> Result<(), Problem> {
-    if !run.root.exists(&paths::done("bootstrap")) {
-        let problem = Problem::new(&WAITING_INPUTS, "done/bootstrap is not there");
-        return Err(problem.why(pages::NOT_PREPARED.why).fix(pages::NOT_PREPARED.fix));
-    }
+/// Waits for the API, and for one node that is there.
+fn wait(stage: &mut Addons, _run: &mut Run<'_>) -> Result<(), Problem> {
     wait_until("the API is ready and has a node", CLUSTER, || {
         stage.api.text("/readyz")?;
         let nodes = stage.api.list("/api/v1/nodes")?;

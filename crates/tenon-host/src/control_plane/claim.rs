@@ -5,7 +5,7 @@
 //! final API must give back. A later run goes on only where all of it still fits.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tenon_core::codes::control_plane as pages;
 use tenon_core::codes::stages::WAITING_INPUTS;
@@ -41,7 +41,9 @@ fn check(bootstrap: &mut Bootstrap, run: &mut Run<'_>) -> Result<Check, Problem>
 }
 
 fn apply(bootstrap: &mut Bootstrap, run: &mut Run<'_>) -> Result<(), Problem> {
-    wait_for_prepare(run.root)?;
+    if bootstrap.waits_for_prepare {
+        wait_for_prepare(run.root)?;
+    }
     match ask(run.root, &bootstrap.cluster.endpoint_url())? {
         Answer::Nobody => {}
         Answer::Ours => return Err(occupied_endpoint(bootstrap)),
@@ -101,16 +103,24 @@ fn still_ours(run: &mut Run<'_>) -> Result<(), Problem> {
 
 /// Waits for the marker of the stage before. A person may well see this: it is not an attempt.
 fn wait_for_prepare(root: &Root) -> Result<(), Problem> {
-    let end = std::time::Instant::now() + PREPARED;
-    while !root.exists(&paths::done("prepare")) {
-        if std::time::Instant::now() >= end {
-            let what = format!("done/prepare is not there after {} s", PREPARED.as_secs());
-            let problem = Problem::new(&WAITING_INPUTS, what);
-            return Err(problem.why(pages::NOT_PREPARED.why).fix(pages::NOT_PREPARED.fix));
+    let end = Instant::now() + PREPARED;
+    loop {
+        match stage_is_done(root, "prepare") {
+            Err(problem) if Instant::now() >= end => return Err(problem),
+            Err(_) => stop::sleep(Duration::from_millis(500))?,
+            Ok(()) => return Ok(()),
         }
-        stop::sleep(Duration::from_millis(500))?;
     }
-    Ok(())
+}
+
+/// The marker of an earlier stage is there; until then this one waits.
+pub(super) fn stage_is_done(root: &Root, stage: &str) -> Result<(), Problem> {
+    if root.exists(&paths::done(stage)) {
+        return Ok(());
+    }
+    Err(Problem::new(&WAITING_INPUTS, format!("the stage {stage} is not done on this machine"))
+        .why("this stage begins where that one ends; nothing is written before")
+        .fix("nothing if it is still at work; `tenon stage status` says how far it is"))
 }
 
 /// Who answers at the cluster's endpoint.

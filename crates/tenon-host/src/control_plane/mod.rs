@@ -5,6 +5,7 @@
 //! open     config and machine → what the steps work on
 //! claim    nobody else has this cluster, and that we begin it is on record
 //! keys     certificates and kubeconfigs, existing ones checked
+//! etcd     its one member, or members elsewhere
 //! pods     static pods: written, waited for, taken away
 //! objects  what the API holds before anybody may ask it
 //! settle   hand-over, the final look, the marks on the node
@@ -17,6 +18,7 @@
 
 pub mod addons;
 mod claim;
+mod etcd;
 mod keys;
 mod logs;
 mod objects;
@@ -50,7 +52,7 @@ const STEPS: &[Step<Bootstrap>] = &[
     pods::KUBELET_HEALTH,
     keys::PKI,
     keys::KUBECONFIG,
-    pods::ETCD,
+    etcd::STEP,
     pods::BOOTSTRAP_PLANE,
     objects::STEP,
     pods::FINAL_PLANE,
@@ -65,24 +67,33 @@ pub fn step_names() -> Vec<&'static str> {
 }
 
 /// Runs the whole stage to its end.
-pub fn bootstrap(run: Box<Run<'_>>, budget: Duration) -> Result<(), Problem> {
-    let mut run = run;
+pub fn bootstrap(mut run: Box<Run<'_>>, budget: Duration) -> Result<(), Problem> {
     let mut context = Bootstrap::open(&run, Instant::now() + budget)?;
     run.steps(STEPS, &mut context)?;
     run.finish(Status::Done, "the control plane is up and has taken over")
 }
 
 /// Runs some steps, in their order, and leaves the stage open.
-pub fn some_steps(mut run: Box<Run<'_>>, budget: Duration, names: &[&str]) -> Result<(), Problem> {
-    let mut context = Bootstrap::open(&run, Instant::now() + budget)?;
-    for step in STEPS.iter().filter(|step| names.contains(&step.name)) {
-        run.steps(std::slice::from_ref(step), &mut context)?;
-    }
-    Ok(())
+pub fn some_steps(run: Box<Run<'_>>, budget: Duration, names: &[&str]) -> Result<(), Problem> {
+    let context = Bootstrap::open(&run, Instant::now() + budget)?;
+    run_named(run, context, names)
 }
 
-/// Starts the control plane on a prepared node: from etcd to the final look, after the claim.
-pub const START: &[&str] = &[
+/// Starts the control plane on a machine that somebody prepared, with or without our stages, and
+/// leaves the stage open: `tenon stage bootstrap` finds everything there and marks the node.
+pub fn start(run: Box<Run<'_>>, budget: Duration) -> Result<(), Problem> {
+    let mut context = Bootstrap::open(&run, Instant::now() + budget)?;
+    context.waits_for_prepare = false;
+    run_named(run, context, START)
+}
+
+fn run_named(mut run: Box<Run<'_>>, mut context: Bootstrap, names: &[&str]) -> Result<(), Problem> {
+    let chosen = STEPS.iter().filter(|step| names.contains(&step.name));
+    chosen.into_iter().try_for_each(|step| run.steps(std::slice::from_ref(step), &mut context))
+}
+
+/// From the claim to the final look; the marks and the marker are the stage's.
+const START: &[&str] = &[
     "claim",
     "pki",
     "kubeconfig",

@@ -16,6 +16,7 @@ use time::format_description::well_known::Rfc3339;
 use super::Bootstrap;
 use super::addons::{apply_one, read_directory};
 use super::open::read_text;
+use super::pods::is_handed_over;
 use crate::cluster::{ApiError, Client, Look, wait_until};
 use crate::stages::{Check, Run, Step};
 
@@ -30,7 +31,7 @@ pub(super) const STEP: Step<Bootstrap> = Step {
         if bootstrap.direct {
             return Ok(Check::Satisfied("the final plane applies them".into()));
         }
-        Ok(match are_there(bootstrap, run) {
+        Ok(match is_handed_over(bootstrap, run)? || are_there(bootstrap, run) {
             true => Check::Satisfied("the API has them".into()),
             false => Check::Needed,
         })

@@ -36,6 +36,8 @@ pub struct Bootstrap {
     pub(super) patches: Vec<Patch>,
     /// Without the temporary control plane.
     pub(super) direct: bool,
+    /// The stage before this one must be done.
+    pub(super) waits_for_prepare: bool,
     /// When the attempt must be over.
     end: Instant,
 }
@@ -64,6 +66,7 @@ impl Bootstrap {
                 None => Vec::new(),
             },
             direct: machine::is_direct(machine.control_plane.bootstrap_phase, memory_mib(run.root)),
+            waits_for_prepare: true,
             end,
         };
         // A patch that does not apply is found here, before anything is written.

@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tenon_core::codes::control_plane as pages;
-use tenon_core::codes::host::FILE_READ;
-use tenon_core::control_plane::cluster::ExternalEtcd;
 use tenon_core::control_plane::{
-    BOOTSTRAP_API_PORT, BOOTSTRAP_SECRETS, Cluster, Component, Etcd, MANIFEST_MARK, Manifest, PKI,
-    Phase, encryption, pod, supports,
+    BOOTSTRAP_SECRETS, Component, MANIFEST_MARK, MANIFESTS, Manifest, Phase, encryption, pod,
+    supports,
 };
 use tenon_core::problem::Problem;
 use tenon_core::tree::Dialect;
@@ -21,14 +19,13 @@ use crate::cluster::{ApiError, Auth, Client, Look, Trust, wait_until};
 use crate::random;
 use crate::root::Root;
 use crate::stages::{Check, Run, Step, disk};
-use tenon_core::secret::Secret;
 
 /// Where a manifest lies until it is whole: the kubelet reads every file of its directory.
 const STAGING: &str = "/etc/kubernetes/.tenon-manifest";
 /// The largest manifest that is read.
 const MANIFEST_CAP: u64 = 1 << 20;
 /// One question to a component.
-const QUESTION: Duration = Duration::from_secs(5);
+pub(super) const QUESTION: Duration = Duration::from_secs(5);
 
 pub(super) const KUBELET_HEALTH: Step<Bootstrap> = Step {
     name: "kubelet-health",
@@ -48,32 +45,16 @@ pub(super) const KUBELET_HEALTH: Step<Bootstrap> = Step {
     verify: None,
 };
 
-pub(super) const ETCD: Step<Bootstrap> = Step {
-    name: "etcd",
-    check: |bootstrap, run| {
-        let written = place(bootstrap, run, Phase::Final, &[Component::Etcd])?;
-        Ok(match written == Placed::All && etcd_is_alone(bootstrap, run.root).is_ok() {
-            true => Check::Satisfied("etcd runs with one member".into()),
-            false => Check::Needed,
-        })
-    },
-    apply: |bootstrap, run| {
-        write(bootstrap, run, Phase::Final, &[Component::Etcd])?;
-        wait_for_etcd(bootstrap, run.root)
-    },
-    verify: Some(|bootstrap, run| etcd_is_alone(bootstrap, run.root)),
-};
-
 pub(super) const BOOTSTRAP_PLANE: Step<Bootstrap> = Step {
     name: "bootstrap-plane",
     check: |bootstrap, run| {
         if bootstrap.direct {
             return Ok(Check::Satisfied("the final plane is started directly".into()));
         }
-        if super::objects::are_there(bootstrap, run) {
-            return Ok(Check::Satisfied("its work is done".into()));
-        }
-        Ok(Check::Needed)
+        Ok(match is_handed_over(bootstrap, run)? || super::objects::are_there(bootstrap, run) {
+            true => Check::Satisfied("its work is done".into()),
+            false => Check::Needed,
+        })
     },
     apply: |bootstrap, run| {
         write_supports(bootstrap, run)?;
@@ -100,7 +81,8 @@ pub(super) const FINAL_PLANE: Step<Bootstrap> = Step {
     check: |bootstrap, run| {
         let placed = place(bootstrap, run, Phase::Final, FINAL)? == Placed::All;
         let well = |component: &Component| is_well(bootstrap, run.root, *component, Phase::Final);
-        Ok(match placed && FINAL.iter().all(|component| well(component).is_ok()) {
+        let filled = !bootstrap.direct || super::objects::are_there(bootstrap, run);
+        Ok(match placed && filled && FINAL.iter().all(|component| well(component).is_ok()) {
             true => Check::Satisfied("the final plane is healthy".into()),
             false => Check::Needed,
         })
@@ -120,14 +102,21 @@ pub(super) const FINAL_PLANE: Step<Bootstrap> = Step {
     verify: None,
 };
 
+/// True when an earlier run has begun to take the temporary plane away: the final static pods are
+/// written and the temporary ones are not. Whether all is well is for the later steps to see.
+pub(super) fn is_handed_over(bootstrap: &Bootstrap, run: &Run<'_>) -> Result<bool, Problem> {
+    let written = place(bootstrap, run, Phase::Final, FINAL)? == Placed::All;
+    Ok(written && !bootstrap_is_written(bootstrap, run.root)?)
+}
+
 /// How many manifests lie where they belong, as they should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Placed {
+pub(super) enum Placed {
     All,
     Not,
 }
 
-fn place(
+pub(super) fn place(
     bootstrap: &Bootstrap,
     run: &Run<'_>,
     phase: Phase,
@@ -199,7 +188,7 @@ pub(super) fn write(
             Found::Same | Found::Older => {}
         }
     }
-    disk::make(run.root, tenon_core::control_plane::MANIFESTS, 0o755)?;
+    disk::make(run.root, MANIFESTS, 0o755)?;
     for manifest in &manifests {
         if found(run.root, manifest)? != Found::Same {
             let file = manifest.file();
@@ -259,7 +248,7 @@ fn plain(url: &str, path: &str) -> Result<String, ApiError> {
 }
 
 /// Waits for a component; when it does not come up, its own last words are the hint.
-fn wait_for(
+pub(super) fn wait_for(
     bootstrap: &Bootstrap,
     root: &Root,
     component: Component,
@@ -284,13 +273,15 @@ fn deadline(
     if problem.exit() != 9 {
         return problem;
     }
-    let mut renamed = Problem::new(page, problem.what.clone()).details(words);
+    let mut renamed = Problem::new(page, problem.what.clone());
     renamed.causes.clone_from(&problem.causes);
-    renamed
+    // The last line is what `stage status` shows as the hint.
+    renamed.causes.extend(words.last().map(|line| format!("its last words: {line}")));
+    renamed.details(words)
 }
 
 /// Asks a component whether it does its work.
-fn is_well(
+pub(super) fn is_well(
     bootstrap: &Bootstrap,
     root: &Root,
     component: Component,
@@ -303,7 +294,7 @@ fn is_well(
     };
     let port = pod::ports(component, phase)[0];
     match component {
-        Component::Etcd => plain("http://127.0.0.1:2381", "/readyz").map(drop),
+        Component::Etcd => plain(&bootstrap.cluster.etcd_metrics_url(), "/readyz").map(drop),
         Component::ControllerManager => loopback(port, "/healthz"),
         Component::Scheduler => loopback(port, "/readyz"),
         Component::ApiServer => {
@@ -311,70 +302,8 @@ fn is_well(
                 Phase::Bootstrap => bootstrap.first_api(root)?,
                 Phase::Final => bootstrap.api(root)?,
             };
-            debug_assert!(phase == Phase::Final || port == BOOTSTRAP_API_PORT);
             let api = api.within(QUESTION);
             api.text("/livez").and_then(|_| api.text("/readyz")).map(drop)
         }
     }
-}
-
-fn wait_for_etcd(bootstrap: &Bootstrap, root: &Root) -> Result<(), Problem> {
-    match &bootstrap.cluster.etcd {
-        Etcd::Local(_) => wait_for(bootstrap, root, Component::Etcd, Phase::Final),
-        Etcd::External(etcd) => {
-            wait_until("the members of etcd are healthy", bootstrap.patience(COMPONENT), || {
-                external_is_well(etcd, root).map(|()| Look::Ready(()))
-            })
-        }
-    }
-}
-
-/// Every external member answers over mutual TLS and says that it is healthy.
-fn external_is_well(etcd: &ExternalEtcd, root: &Root) -> Result<(), ApiError> {
-    for endpoint in &etcd.endpoints {
-        let client = etcd_client(root, endpoint, &etcd.ca_file, &etcd.cert_file, &etcd.key_file)?;
-        let health = client.get("/health")?;
-        if health["health"] != "true" {
-            let cause = format!("{endpoint} says that it is not healthy");
-            return Err(ApiError::Unreachable { request: "GET /health".into(), cause });
-        }
-        client.get("/version")?;
-    }
-    Ok(())
-}
-
-fn etcd_client(
-    root: &Root,
-    url: &str,
-    ca: &str,
-    certificate: &str,
-    key: &str,
-) -> Result<Client, Problem> {
-    let read = |path: &str| {
-        let problem = || Problem::new(&FILE_READ, format!("reading {path}"));
-        disk::read(root, path, 1 << 20)?.ok_or_else(|| problem().cause("there is no such file"))
-    };
-    let key = Secret::new(String::from_utf8_lossy(&read(key)?));
-    let auth = Auth::Certificate { chain: read(certificate)?, key };
-    Ok(Client::new(url, &Trust::Authority(read(ca)?), &auth)?.within(QUESTION))
-}
-
-/// etcd is ready and has one member, this node.
-fn etcd_is_alone(bootstrap: &Bootstrap, root: &Root) -> Result<(), Problem> {
-    let cluster = &bootstrap.cluster;
-    if let Etcd::External(etcd) = &cluster.etcd {
-        return Ok(external_is_well(etcd, root)?);
-    }
-    is_well(bootstrap, root, Component::Etcd, Phase::Final)?;
-    let pki = |name: &str| format!("{PKI}/etcd/{name}");
-    let url = Cluster::url(cluster.loopback(), 2379);
-    let (ca, certificate) = (pki("ca.crt"), pki("healthcheck-client.crt"));
-    let client = etcd_client(root, &url, &ca, &certificate, &pki("healthcheck-client.key"))?;
-    let answer = client.create("/v3/cluster/member/list", &json!({}))?;
-    let members = answer["members"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let alone = members.len() == 1 && members[0]["name"] == cluster.node_name.as_str();
-    alone.then_some(()).ok_or_else(|| {
-        let what = format!("etcd has {} members where this node alone should be", members.len());
-        Problem::new(&pages::ETCD_MEMBERS, what)
-    })
 }

@@ -18,6 +18,9 @@ const DEADLINE: Duration = Duration::from_secs(5 * 60);
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 const PODS: &str = "/api/v1/namespaces/kube-system/pods";
 const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
+/// Where kubeadm looks for the runtime of a node that it upgrades, up to 1.35.
+const RUNTIME: (&str, &str) =
+    ("kubeadm.alpha.kubernetes.io/cri-socket", "unix:///run/containerd/containerd.sock");
 const LABELS: &[&str] = &[CONTROL_PLANE, "node.kubernetes.io/exclude-from-external-load-balancers"];
 
 pub(super) const HAND_OVER: Step<Bootstrap> = Step {
@@ -172,12 +175,13 @@ fn taints(node: &Value) -> Vec<Value> {
 }
 
 fn is_marked(node: &Value) -> bool {
-    let labels = &node["metadata"]["labels"];
-    LABELS.iter().all(|label| labels[*label].is_string())
+    let metadata = &node["metadata"];
+    LABELS.iter().all(|label| metadata["labels"][*label].is_string())
+        && metadata["annotations"][RUNTIME.0].is_string()
         && taints(node).iter().any(|taint| taint["key"] == CONTROL_PLANE)
 }
 
-/// The labels that a kubelet may not give to itself, and the taint.
+/// The labels that a kubelet may not give to itself, the taint, and a note for kubeadm.
 fn mark(bootstrap: &Bootstrap, run: &Run<'_>) -> Result<(), Problem> {
     let api = bootstrap.api(run.root)?;
     let node = node(bootstrap, &api)?;
@@ -188,8 +192,12 @@ fn mark(bootstrap: &Bootstrap, run: &Run<'_>) -> Result<(), Problem> {
     let labels: serde_json::Map<String, Value> =
         LABELS.iter().map(|label| ((*label).to_owned(), json!(""))).collect();
     let patch = json!({
-        // Taints are one list: nobody may have changed it since it was read.
-        "metadata": {"labels": labels, "resourceVersion": node["metadata"]["resourceVersion"]},
+        "metadata": {
+            "labels": labels,
+            "annotations": {RUNTIME.0: RUNTIME.1},
+            // Taints are one list: nobody may have changed it since it was read.
+            "resourceVersion": node["metadata"]["resourceVersion"],
+        },
         "spec": {"taints": taints},
     });
     let path = format!("/api/v1/nodes/{}", bootstrap.cluster.node_name);

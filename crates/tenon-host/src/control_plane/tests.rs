@@ -214,13 +214,14 @@ fn a_field_of_another_manager_is_named_unless_force() {
 
 #[test]
 fn add_ons_wait_for_the_stage_before_without_counting() {
-    let (desk, api) = (Desk::new("first-master"), cluster());
-    desk.admin(&api);
-    fs::remove_file(desk.dir.path().join("var/lib/tenon/done/bootstrap")).unwrap();
+    let desk = Desk::new("first-master");
     let problem = desk.addons(&Options::default()).unwrap_err();
     assert_eq!(problem.exit(), 9);
     let state = read_state(&desk.root).unwrap();
-    assert_eq!((state.status("addons"), state.attempts("addons", "wait")), (Status::Waiting, 0));
+    assert_eq!(
+        (state.status("addons"), state.attempts("addons", "bootstrap")),
+        (Status::Waiting, 0)
+    );
 }
 
 #[test]
@@ -254,4 +255,106 @@ fn an_older_static_pod_of_ours_is_replaced_and_nothing_stays_beside_it() {
     assert!(text.contains("kube-scheduler:v1.34.10"), "{text}");
     assert_eq!(desk.root.list(MANIFESTS).unwrap(), ["kube-scheduler.yaml"]);
     assert_eq!(desk.root.list("/etc/kubernetes").unwrap(), ["manifests"]);
+}
+
+/// Writes a CA that ended long ago, with its key.
+fn put_expired_ca(desk: &Desk) {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut wanted = rcgen::CertificateParams::new(vec!["kubernetes".to_owned()]).unwrap();
+    wanted.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    wanted.distinguished_name.push(rcgen::DnType::CommonName, "kubernetes");
+    wanted.not_before = rcgen::date_time_ymd(2001, 1, 1);
+    wanted.not_after = rcgen::date_time_ymd(2002, 1, 1);
+    desk.put("/etc/kubernetes/pki/ca.crt", &wanted.self_signed(&key).unwrap().pem());
+    desk.put("/etc/kubernetes/pki/ca.key", &key.serialize_pem());
+}
+
+#[test]
+fn an_expired_ca_blocks_and_is_kept() {
+    let desk = Desk::new("first-master");
+    put_expired_ca(&desk);
+    let before = desk.root.read_text("/etc/kubernetes/pki/ca.crt").unwrap();
+    let run = desk.open("bootstrap").unwrap();
+    let problem = super::some_steps(run, Duration::from_secs(5), &["pki"]).unwrap_err();
+    assert!(crate::stages::is_permanent(&problem), "{problem}");
+    assert_eq!(read_state(&desk.root).unwrap().status("bootstrap"), Status::Blocked);
+    assert_eq!(desk.root.read_text("/etc/kubernetes/pki/ca.crt").unwrap(), before);
+    assert!(!desk.root.exists(MANIFESTS));
+}
+
+#[test]
+fn a_cluster_in_etcds_directory_is_not_started_over() {
+    let desk = Desk::new("first-master");
+    desk.put("/var/lib/etcd/member/snap/db", "data");
+    desk.put(&paths::done("prepare"), "");
+    let run = desk.open("bootstrap").unwrap();
+    let problem = super::some_steps(run, Duration::from_secs(5), &["claim"]).unwrap_err();
+    assert_eq!((problem.page.slug, problem.exit()), ("etcd-data-exists", 12));
+    assert_eq!(read_state(&desk.root).unwrap().output("bootstrap", "nonce"), None);
+    assert!(desk.root.exists("/var/lib/etcd/member/snap/db"));
+}
+
+#[test]
+fn a_claim_for_another_cluster_is_not_carried_on() {
+    let desk = Desk::new("first-master");
+    desk.put("/etc/kubernetes/pki/ca.crt", "of today");
+    let mut run = desk.open("bootstrap").unwrap();
+    for (key, value) in [("nonce", "n"), ("clusterId", "lab"), ("caDigest", "sha256:of-yesterday")]
+    {
+        run.set_output(key, value).unwrap();
+    }
+    let problem = super::some_steps(run, Duration::from_secs(5), &["claim"]).unwrap_err();
+    assert_eq!((problem.page.slug, problem.exit()), ("claim-differs", 12));
+}
+
+#[test]
+fn a_reset_keeps_the_claim_unless_it_wipes() {
+    let desk = Desk::new("first-master");
+    let mut run = desk.open("bootstrap").unwrap();
+    run.set_output("nonce", "n").unwrap();
+    let machine = run.machine.clone();
+    drop(run);
+    for (files, nonce) in [(false, Some("n")), (true, None)] {
+        let wipe = crate::stages::report::Wipe { files, etcd: false };
+        crate::stages::report::reset(&desk.root, &machine, "bootstrap", wipe).unwrap();
+        let state = read_state(&desk.root).unwrap();
+        assert_eq!(state.output("bootstrap", "nonce"), nonce);
+        assert_eq!(state.status("bootstrap"), Status::Pending);
+    }
+}
+
+#[test]
+fn whoever_answers_at_the_endpoint_must_be_ours() {
+    let api = FakeApi::start(|_: &Seen| (200, json!({"gitVersion": "v1.34.10"})));
+    let desk = Desk::new("first-master");
+    let config = CONFIG.replace(", certificateAuthority: \"LS0t\"", "");
+    let config = config.replace("{role}", "first-master").replace("https://127.0.0.1:1", &api.url);
+    desk.put(paths::CONFIG, &config);
+    desk.put(&paths::done("prepare"), "");
+    let claim = |desk: &Desk| {
+        let run = desk.open("bootstrap").unwrap();
+        super::some_steps(run, Duration::from_secs(5), &["claim"])
+    };
+    assert_eq!(claim(&desk).unwrap_err().page.slug, "cluster-exists", "nothing is claimed yet");
+    let mut run = desk.open("bootstrap").unwrap();
+    run.set_output("clusterId", "lab").unwrap();
+    run.set_output("nonce", "n").unwrap();
+    drop(run);
+    assert_eq!(claim(&desk).unwrap_err().page.slug, "cluster-exists", "no CA proves it ours");
+    desk.put("/etc/kubernetes/pki/ca.crt", &api.authority);
+    claim(&desk).unwrap();
+}
+
+#[test]
+fn a_node_may_lack_its_pod_network_and_nothing_else() {
+    let node = |status: &str, message: &str| {
+        let ready = json!({"type": "Ready", "status": status, "message": message});
+        super::settle::node_verdict(&json!({"status": {"conditions": [ready]}})).is_ok()
+    };
+    let network =
+        "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady";
+    assert!(node("True", "kubelet is posting ready status"));
+    assert!(node("False", network));
+    assert!(!node("False", "PLEG is not healthy"));
+    assert!(super::settle::node_verdict(&json!({})).is_err());
 }

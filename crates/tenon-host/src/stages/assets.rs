@@ -50,6 +50,12 @@ const CLEANUP: &[Step<Assets>] = &[
     Step { name: "retire", check: retired, apply: retire, verify: None },
 ];
 
+/// The names of the steps, of the stage and of its cleanup.
+pub fn step_names(cleanup: bool) -> Vec<&'static str> {
+    let steps = if cleanup { CLEANUP } else { STEPS };
+    steps.iter().map(|step| step.name).collect()
+}
+
 /// Runs the stage to its end. What was sent goes last: until the marker is there, it is what
 /// starts the stage again after a power cut.
 pub fn run(mut run: Box<Run<'_>>, work: &mut Assets) -> Result<(), Problem> {
@@ -118,7 +124,7 @@ fn fetch(work: &mut Assets, run: &mut Run<'_>) -> Result<(), Problem> {
         true => Some(Object::resolve(run.root, &run.machine.assets, &work.environment)?),
         false => None,
     };
-    let request = |_: u64| match &object {
+    let request = || match &object {
         Some(object) => object.request("GET"),
         None => http::Request::get(&source).body(()).map_err(|error| {
             Problem::new(&pages::BAD_SOURCE, "the address of the bundle is no URL").cause(error)

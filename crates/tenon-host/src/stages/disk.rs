@@ -117,7 +117,7 @@ pub fn remove(root: &Root, path: &str) -> Result<(), Problem> {
     removed().map_err(|error| problem("removing", path, error))
 }
 
-/// Reads a small file that must be there.
+/// Reads a file whole; None if there is none.
 pub fn read(root: &Root, path: &str, cap: u64) -> Result<Option<Vec<u8>>, Problem> {
     root.read(path, cap)
         .map_err(|error| Problem::new(&pages::FILE_READ, format!("reading {path}")).cause(error))

@@ -32,9 +32,8 @@ pub struct Source<'a> {
     pub environment: &'a Environment,
     /// PEM of CAs that are trusted instead of the public ones; empty: the public ones.
     pub authorities: &'a [Vec<u8>],
-    /// Makes the request for the bytes from an offset on. It is asked anew for every try, since
-    /// signatures age.
-    pub request: &'a dyn Fn(u64) -> Result<http::Request<()>, Problem>,
+    /// Makes the request. It is asked anew for every try, since signatures age.
+    pub request: &'a dyn Fn() -> Result<http::Request<()>, Problem>,
     /// Pauses between tries, moved by tests.
     pub pause: (Duration, Duration),
 }
@@ -43,7 +42,7 @@ impl<'a> Source<'a> {
     pub fn new(
         environment: &'a Environment,
         authorities: &'a [Vec<u8>],
-        request: &'a dyn Fn(u64) -> Result<http::Request<()>, Problem>,
+        request: &'a dyn Fn() -> Result<http::Request<()>, Problem>,
     ) -> Self {
         Source { environment, authorities, request, pause: PAUSE }
     }
@@ -114,7 +113,7 @@ fn attempt(
 ) -> Result<Tried, Problem> {
     let held = file.metadata().map_or(0, |data| data.len());
     let offset = if etag.is_some() { held } else { 0 };
-    let mut request = (source.request)(offset)?;
+    let mut request = (source.request)()?;
     if let (Some(tag), 1..) = (&etag, offset) {
         add(&mut request, "range", &format!("bytes={offset}-"));
         add(&mut request, "if-range", tag);

@@ -4,30 +4,25 @@
 //! skip. How bad an error is stands in its exit code: 3, 4, 6 and 12 need a person, the stage is
 //! `blocked` and its units do not start it again; anything else is tried again, twenty times.
 
-use std::io::Write as _;
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
-use rustix::fs::{FlockOperation, Mode, OFlags};
-use rustix::io::Errno;
 use serde_json::{Value, json};
-use tenon_core::codes;
 use tenon_core::codes::stages as pages;
 use tenon_core::plan::digest::sha256;
-use tenon_core::problem::{Finding, Problem};
+use tenon_core::problem::Problem;
+use tenon_core::stages::Machine;
 use tenon_core::stages::paths;
 use tenon_core::stages::state::{MOST_ATTEMPTS, State, Status};
-use tenon_core::stages::{Machine, load};
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
+use super::record::{
+    Failure, append, inputs, lock, mark, read_fact, read_machine, read_state, timestamp, update,
+};
 use super::{disk, fail, notify};
 use crate::apply;
 use crate::root::Root;
 use crate::stop;
 
-/// Neither config nor state comes near this size.
-const LARGEST: u64 = 4 << 20;
 /// Exit codes after which the units do not start a stage again.
 pub const PERMANENT: [u8; 4] = [3, 4, 6, 12];
 
@@ -86,6 +81,17 @@ pub struct Step<C> {
 impl<'r> Run<'r> {
     /// Takes the stage's lock, reads config and state, mends the pair of state and marker.
     pub fn open(root: &'r Root, order: &Order) -> Result<Opened<'r>, Failure> {
+        let opened = Run::try_open(root, order);
+        if let Err(failure) = &opened
+            && let Some(problem) = failure.permanent()
+        {
+            // There is no run that could record it; the console and the log have it.
+            give_up(root, order.stage, "open", problem)?;
+        }
+        opened
+    }
+
+    fn try_open(root: &'r Root, order: &Order) -> Result<Opened<'r>, Failure> {
         let stage = order.stage;
         let lock = lock(root, stage)?;
         let (machine, text) = read_machine(root, &order.config)?;
@@ -281,7 +287,7 @@ impl<'r> Run<'r> {
         });
         notify::status(&format!("{stage}: {step}: {}", problem.what));
         let recorded = recorded.and_then(|()| match blocked {
-            true => self.give_up(step, &problem),
+            true => give_up(self.root, self.stage, step, &problem),
             false => Ok(()),
         });
         // The first failure wins; that it could not be recorded is told beside it.
@@ -289,17 +295,6 @@ impl<'r> Run<'r> {
             Ok(()) => problem,
             Err(second) => problem.cause(format!("and recording it: {second}")),
         }
-    }
-
-    /// Takes the trigger away, so that its path does not fire again, and tells the console.
-    fn give_up(&self, step: &str, problem: &Problem) -> Result<(), Problem> {
-        disk::remove(self.root, &paths::trigger(self.stage))?;
-        let text = format!(
-            "tenon: stage {} is blocked at step {step}\n{}",
-            self.stage,
-            problem.render("error")
-        );
-        apply::put(self.root, paths::ISSUE, 0o644, text.as_bytes()).map(|_| ())
     }
 
     /// Ends the stage: state first, then the marker, then the trigger.
@@ -315,7 +310,9 @@ impl<'r> Run<'r> {
         mark(self.root, stage, &self.state)?;
         fail::after(&format!("{stage}-marker"));
         disk::remove(self.root, &paths::trigger(stage))?;
-        disk::remove(self.root, paths::ISSUE)?;
+        if !self.state.any_blocked() {
+            disk::remove(self.root, paths::ISSUE)?;
+        }
         self.note("end", status.word(), 0, words)?;
         notify::status(&format!("{stage}: {words}"));
         tracing::info!(stage, "{words}");
@@ -331,18 +328,18 @@ impl<'r> Run<'r> {
     }
 }
 
-/// Why a stage could not be opened.
-#[derive(Debug)]
-pub enum Failure {
-    Problem(Problem),
-    /// Everything that is wrong with the config.
-    Findings(Vec<Finding>),
-}
-
-impl From<Problem> for Failure {
-    fn from(problem: Problem) -> Self {
-        Failure::Problem(problem)
+/// Takes away what starts the stage, so that its path does not fire again, and tells the console.
+fn give_up(root: &Root, stage: &str, step: &str, problem: &Problem) -> Result<(), Problem> {
+    disk::remove(root, &paths::trigger(stage))?;
+    match stage {
+        "assets" => disk::remove(root, paths::READY)?,
+        // The add-ons require it: their path would start it again and again.
+        "bootstrap" => disk::remove(root, &paths::trigger("addons"))?,
+        _ => {}
     }
+    let error = problem.render("error");
+    let text = format!("tenon: stage {stage} is blocked at step {step}\n{error}");
+    apply::put(root, paths::ISSUE, 0o644, text.as_bytes()).map(|_| ())
 }
 
 #[derive(Clone, Copy)]
@@ -372,110 +369,6 @@ pub fn is_permanent(problem: &Problem) -> bool {
 /// True for a wait on somebody else, which is not an attempt.
 fn is_waiting(problem: &Problem) -> bool {
     [&pages::WAITING_INPUTS, &pages::REBOOT_PENDING].contains(&problem.page)
-}
-
-/// Now, in seconds, as the timeline and the state write it.
-pub fn timestamp() -> String {
-    let now = OffsetDateTime::now_utc().replace_nanosecond(0);
-    now.ok().and_then(|now| now.format(&Rfc3339).ok()).unwrap_or_default()
-}
-
-/// The digest of what a stage works from.
-pub fn inputs(config: &str, forced: &[String]) -> String {
-    format!("sha256:{}", sha256(format!("{config}\n{}", forced.join("\n")).as_bytes()))
-}
-
-/// Reads and checks the machine's config; the text comes along.
-pub fn read_machine(root: &Root, path: &str) -> Result<(Machine, String), Failure> {
-    let bytes = disk::read(root, path, LARGEST)?;
-    let bytes = bytes
-        .ok_or_else(|| Problem::new(&pages::NO_MACHINE_CONFIG, format!("there is no {path}")))?;
-    let text = String::from_utf8(bytes)
-        .map_err(|_| Problem::new(&codes::decode::BAD_ENCODING, format!("{path} is not UTF-8")))?;
-    let machine = load(&text, &format!("file://{path}")).map_err(Failure::Findings)?;
-    Ok((machine, text))
-}
-
-fn read_fact(root: &Root, path: &str) -> Result<String, Problem> {
-    let text = root.read_text(path).ok().flatten().filter(|text| !text.is_empty());
-    text.ok_or_else(|| Problem::new(&codes::facts::MACHINE_READ, format!("{path} cannot be read")))
-}
-
-/// Reads the state. A file that cannot be read is moved aside, never taken for empty.
-pub fn read_state(root: &Root) -> Result<State, Problem> {
-    let Some(bytes) = disk::read(root, paths::STATE, LARGEST)? else {
-        return Ok(State::default());
-    };
-    State::decode(&bytes).map_err(|problem| match problem.page == &pages::STATE_CORRUPT {
-        false => problem,
-        true => {
-            let aside = format!("{}.corrupt-{}", paths::STATE, timestamp().replace(':', ""));
-            match disk::rename(root, paths::STATE, &aside) {
-                Ok(()) => problem.details([format!("moved to {aside}")]),
-                Err(second) => problem.cause(second),
-            }
-        }
-    })
-}
-
-/// Reads, changes and writes the state under its lock.
-pub fn update(root: &Root, change: impl FnOnce(&mut State)) -> Result<State, Problem> {
-    let _lock = lock_file(root, "state", FlockOperation::LockExclusive)?;
-    let mut state = read_state(root)?;
-    let before = state.clone();
-    change(&mut state);
-    if state != before || !root.exists(paths::STATE) {
-        apply::put(root, paths::STATE, 0o600, &state.encode())?;
-    }
-    Ok(state)
-}
-
-/// Writes the marker that the state justifies.
-fn mark(root: &Root, stage: &str, state: &State) -> Result<(), Problem> {
-    let at = state.field(stage, "finishedAt").and_then(Value::as_str).unwrap_or_default();
-    apply::put(root, &paths::done(stage), 0o600, format!("{at}\n").as_bytes()).map(|_| ())
-}
-
-/// Takes the lock of a stage; somebody else's run is named by its process.
-fn lock(root: &Root, stage: &str) -> Result<OwnedFd, Problem> {
-    let held = lock_file(root, stage, FlockOperation::NonBlockingLockExclusive)?;
-    // Who holds it, for the next one that comes. Losing these digits harms nobody.
-    let _ = rustix::fs::ftruncate(&held, 0);
-    let _ = rustix::io::write(&held, std::process::id().to_string().as_bytes());
-    Ok(held)
-}
-
-fn lock_file(root: &Root, name: &str, operation: FlockOperation) -> Result<OwnedFd, Problem> {
-    disk::make(root, paths::LOCKS, 0o700)?;
-    let path = format!("{}/{name}", paths::LOCKS);
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW;
-    let wrong = |error: std::io::Error| {
-        Problem::new(&codes::host::FILE_WRITE, format!("locking {path}")).cause(error)
-    };
-    let file = root.open_at(&path, flags, Mode::from_raw_mode(0o600)).map_err(wrong)?;
-    loop {
-        match rustix::fs::flock(&file, operation) {
-            Ok(()) => return Ok(file),
-            Err(Errno::INTR) => stop::check()?,
-            Err(Errno::WOULDBLOCK) => {
-                let holder = root.read_text(&path).ok().flatten().unwrap_or_default();
-                let what = format!("stage {name} is being run by process {holder}");
-                return Err(Problem::new(&pages::STAGE_BUSY, what));
-            }
-            Err(error) => return Err(wrong(error.into())),
-        }
-    }
-}
-
-/// Adds a line to the timeline. One write of one line: a crash can lose it, not tear another.
-fn append(root: &Root, line: &str) -> Result<(), Problem> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::NOFOLLOW;
-    let written = root
-        .open_at(paths::TIMELINE, flags, Mode::from_raw_mode(0o640))
-        .and_then(|fd| std::fs::File::from(fd).write_all(line.as_bytes()));
-    written.map_err(|error| {
-        Problem::new(&codes::host::FILE_WRITE, format!("writing {}", paths::TIMELINE)).cause(error)
-    })
 }
 
 #[cfg(test)]

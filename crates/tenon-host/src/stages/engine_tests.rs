@@ -56,6 +56,7 @@ fn machine() -> tempfile::TempDir {
     put(dir.path(), "etc/tenon/config.yaml", CONFIG);
     put(dir.path(), "proc/sys/kernel/random/boot_id", "boot-1\n");
     put(dir.path(), "var/lib/tenon/trigger/bootstrap", "");
+    put(dir.path(), "var/lib/tenon/trigger/addons", "");
     dir
 }
 
@@ -156,6 +157,7 @@ fn a_permanent_error_blocks_at_once_and_waiting_is_no_attempt() {
     assert_eq!(play(&root, &mut work).unwrap_err().exit(), 3);
     assert_eq!(read_state(&root).unwrap().status("bootstrap"), Status::Blocked);
     assert!(!root.exists("/var/lib/tenon/trigger/bootstrap"));
+    assert!(!root.exists("/var/lib/tenon/trigger/addons"), "its service requires this one");
     // Once the cause is gone a run by hand succeeds.
     play(&root, &mut Work::default()).unwrap();
 }
@@ -208,4 +210,50 @@ fn changed_inputs_after_the_end_are_drift_and_another_machine_is_refused() {
     put(dir.path(), "etc/machine-id", "bbbb\n");
     let problem = play(&root, &mut Work::default()).unwrap_err();
     assert_eq!(problem.page.slug, "state-of-another-machine");
+}
+
+#[test]
+fn a_bad_config_takes_the_trigger_away_and_tells_the_console() {
+    let dir = machine();
+    let root = Root::open(dir.path()).unwrap();
+    put(dir.path(), "etc/tenon/config.yaml", &CONFIG.replace("role:", "rule:"));
+    assert_eq!(play(&root, &mut Work::default()).unwrap_err().exit(), 3);
+    assert!(!root.exists("/var/lib/tenon/trigger/bootstrap"), "its path would fire without end");
+    let issue = fs::read_to_string(dir.path().join("etc/issue.d/90-tenon.issue")).unwrap();
+    assert!(issue.contains("spec.r"), "{issue}");
+    put(dir.path(), "etc/tenon/config.yaml", CONFIG);
+    play(&root, &mut Work::default()).unwrap();
+    assert!(!root.exists("/etc/issue.d/90-tenon.issue"));
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(8))]
+
+    /// Whatever goes wrong in between, the marker is never ahead of the effects, and the end is
+    /// that of a run without a fault.
+    #[test]
+    fn any_sequence_of_faults_ends_like_a_clean_run(faults in proptest::collection::vec(0..4_u8, 0..10)) {
+        let dir = machine();
+        let root = Root::open(dir.path()).unwrap();
+        for fault in faults {
+            let fault = match fault {
+                0 => Some(transient()),
+                1 => Some(Problem::new(&pages::WAITING_INPUTS, "not yet")),
+                2 => Some(Problem::new(&pages::WRONG_DIGEST, "wrong")),
+                // The effect of a step is lost, as after a restored disk.
+                _ => {
+                    let _ = fs::remove_file(dir.path().join("srv/one"));
+                    Some(transient())
+                }
+            };
+            let done_before = root.exists(&paths::done("bootstrap"));
+            let _ = play(&root, &mut Work { fault, ..Work::default() });
+            let marked = root.exists(&paths::done("bootstrap"));
+            assert!(done_before || !marked || root.exists("/srv/two"), "the marker is ahead");
+        }
+        play(&root, &mut Work::default()).unwrap();
+        assert_eq!(read_state(&root).unwrap().status("bootstrap"), Status::Done);
+        assert!(root.exists("/srv/one") && root.exists("/srv/two"));
+        assert!(!root.exists("/var/lib/tenon/trigger/bootstrap"));
+    }
 }

@@ -3,8 +3,10 @@
 //! ```text
 //! engine      one run of a stage: lock, state, steps, attempts, markers
 //! assets      the bundle: download, s3, unpack; build makes one at a desk
-//! prepare     cluster version to gate; bus, runtime, reboot, kubelet_files are its parts
+//! prepare     cluster version to gate; bus, cluster_version, runtime, cri, reboot, kubelet_files
+//!             are its parts
 //! report      status and reset
+//! record      config, state, markers, locks, timeline on disk
 //! disk        directories, moves and removals that a crash cannot tear
 //! notify      the line that `systemctl status` shows
 //! fail        failpoints of test builds
@@ -13,6 +15,8 @@
 pub mod assets;
 pub mod build;
 pub mod bus;
+mod cluster_version;
+mod cri;
 pub mod disk;
 mod download;
 mod engine;
@@ -21,12 +25,11 @@ mod kubelet_files;
 mod notify;
 pub mod prepare;
 mod reboot;
+mod record;
 pub mod report;
 pub mod runtime;
 mod s3;
 pub mod unpack;
 
-pub use engine::{
-    Check, Failure, Opened, Order, PERMANENT, Run, Step, is_permanent, read_machine, read_state,
-    timestamp, update,
-};
+pub use engine::{Act, Check, Opened, Order, PERMANENT, Run, Step, is_permanent};
+pub use record::{Failure, read_machine, read_state, timestamp, update};

@@ -61,7 +61,7 @@ impl Place {
         work.input_wait = Duration::ZERO;
         work.api_pause = Duration::ZERO;
         let order = Order { stage: "prepare", config: paths::CONFIG.into(), forced: Vec::new() };
-        match opened(&self.root, &order) {
+        match Run::open(&self.root, &order) {
             Ok(Opened::Run(stage)) => super::run(stage, &mut work),
             Ok(Opened::Done { .. }) => Ok(()),
             Err(super::super::Failure::Problem(problem)) => Err(problem),
@@ -77,20 +77,6 @@ impl Place {
     fn gate(&self) -> bool {
         self.root.exists(paths::KUBELET_ENV)
     }
-}
-
-/// Opens the stage. A program that another test starts at the same time holds a copy of the lock
-/// between its fork and its exec.
-fn opened<'r>(root: &'r Root, order: &Order) -> Result<Opened<'r>, super::super::Failure> {
-    for _ in 0..100 {
-        match Run::open(root, order) {
-            Err(super::super::Failure::Problem(problem)) if problem.page.slug == "stage-busy" => {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            result => return result,
-        }
-    }
-    Run::open(root, order)
 }
 
 fn updating(refused: bool) -> Script {

@@ -33,8 +33,8 @@ pub fn account(
     run: &mut Run<'_>,
     found: impl Fn(&str) -> Option<String>,
 ) -> Result<Check, Problem> {
-    let asked_in = run.output("reasonsBoot").unwrap_or(&run.boot_id);
-    if asked_in != run.boot_id && run.root.exists(paths::RUNTIME_RESET) {
+    let asked_in = run.output("reasonsBoot").filter(|boot| !boot.is_empty());
+    if asked_in.unwrap_or(&run.boot_id) != run.boot_id && run.root.exists(paths::RUNTIME_RESET) {
         let what = "tenon-runtime-reset.service has not done its work in this boot";
         return Err(Problem::new(&UNIT_FAILED, what));
     }
@@ -92,8 +92,9 @@ pub fn clear(run: &mut Run<'_>, again: bool) -> Result<(), Problem> {
     let stage = run.stage();
     run.update(|state| {
         state.set_reboot(None);
-        state.set_output(stage, "reasons", "");
-        state.set_output(stage, REBOOT_ID, "");
+        for key in ["reasons", "reasonsBoot", REBOOT_ID] {
+            state.set_output(stage, key, "");
+        }
         state.set_status(stage, Status::Running);
         for cause in CAUSES.into_iter().filter(|_| again) {
             state.set_output(stage, cause, "");

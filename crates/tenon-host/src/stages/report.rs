@@ -8,7 +8,7 @@ use tenon_core::stages::paths;
 use tenon_core::stages::state::State;
 use tenon_core::stages::status::{self, Sight};
 
-use super::engine::inputs;
+use super::record::{inputs, lock};
 use super::{disk, read_state, update};
 use crate::apply;
 use crate::root::Root;
@@ -85,6 +85,28 @@ pub fn timeline(root: &Root) -> Result<Vec<Value>, Problem> {
     Ok(lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }
 
+/// What a run of a stage would meet, from the state and the timeline alone: each step and how it
+/// ended last. Nothing is asked, nothing is written.
+pub fn preview(root: &Root, stage: &str, steps: &[&str]) -> Result<Vec<(String, String)>, Problem> {
+    let state = read_state(root)?;
+    if state.status(stage).is_final() {
+        return Ok(vec![(stage.to_owned(), "done before; nothing would run".to_owned())]);
+    }
+    let lines = timeline(root)?;
+    let last = |step: &str| {
+        let of_step = |line: &&Value| line["stage"] == stage && line["step"] == step;
+        let line = lines.iter().rfind(of_step)?;
+        let detail = line["detail"].as_str().unwrap_or_default();
+        let text = format!("{} {detail}", line["outcome"].as_str().unwrap_or_default());
+        Some(format!("last time: {}", text.trim_end()))
+    };
+    let row = |step: &&str| {
+        let words = last(step).unwrap_or_else(|| "not run yet".to_owned());
+        ((*step).to_owned(), words)
+    };
+    Ok(steps.iter().map(row).collect())
+}
+
 /// What a reset takes away besides the state.
 #[derive(Debug, Clone, Copy)]
 pub struct Wipe {
@@ -134,6 +156,7 @@ pub fn reset(
         let fix = "add --delete-etcd-data if the cluster's content may be lost";
         return Err(Problem::new(&pages::BLOCKED, what).fix(fix));
     }
+    let _lock = lock(root, stage)?;
     let mut removed = Vec::new();
     let mut remove = |path: &str| -> Result<(), Problem> {
         if apply::discard(root, path)? {
@@ -155,13 +178,24 @@ pub fn reset(
     }
     remove(paths::ISSUE)?;
     update(root, |state| {
+        // The claim on a cluster outlives the reset: with it, what stands there is still ours.
+        let claim = state.field(stage, "outputs").cloned();
+        let claim = claim.filter(|_| stage == "bootstrap" && !wipe.files);
         state.forget(stage);
+        if let Some(claim) = claim {
+            state.set(stage, "outputs", claim);
+        }
         if stage == "prepare" {
             state.set_reboot(None);
             state.set_reboots(0);
         }
     })?;
-    if ["bootstrap", "addons"].contains(&stage) && machine.role == Role::FirstMaster {
+    let triggers: &[&str] = match stage {
+        "bootstrap" => &["bootstrap", "addons"],
+        "addons" => &["addons"],
+        _ => &[],
+    };
+    for stage in triggers.iter().filter(|_| machine.role == Role::FirstMaster) {
         apply::put(root, &paths::trigger(stage), 0o600, b"")?;
     }
     Ok(removed)

@@ -2,19 +2,21 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use sha2::{Digest, Sha256};
 use tenon_core::codes;
 use tenon_core::codes::stages as pages;
+use tenon_core::kube_version::Version;
 use tenon_core::problem::Problem;
 use tenon_core::stages::mappings::{self, Image, Os};
 use tenon_core::stages::paths;
 
 use super::download::{self, Fetched};
 use super::prepare::{Prepare, add_reason, program_version};
-use super::{Check, Run, disk, reboot};
+use super::{Check, Run, cri, disk, reboot};
 use crate::apply;
 use crate::command;
 use crate::root::Root;
@@ -27,26 +29,24 @@ const SOCKET: &str = "/run/containerd/containerd.sock";
 const STATE: &str = "/var/lib/containerd";
 const STORE: &str = "/opt/extensions";
 const LINKS: &str = "/etc/extensions";
+const CRI_BOUND: Duration = Duration::from_secs(10);
 const JOB_BOUND: Duration = Duration::from_secs(120);
+
+fn os_release(root: &Root) -> String {
+    let paths = ["/etc/os-release", "/usr/lib/os-release"];
+    paths.iter().find_map(|path| root.read_text(path).ok().flatten()).unwrap_or_default()
+}
 
 /// The operating system that runs now.
 pub fn os(root: &Root) -> Os {
-    let text = ["/etc/os-release", "/usr/lib/os-release"]
-        .iter()
-        .find_map(|path| root.read_text(path).ok().flatten())
-        .unwrap_or_default();
-    let value = |name: &str| release_value(&text, name);
+    let text = os_release(root);
+    let value = |name: &str| mappings::release_value(&text, name);
     let architecture = match std::env::consts::ARCH {
         "x86_64" => "x86-64",
         "aarch64" => "arm64",
         other => other,
     };
     Os { id: value("ID"), version: value("VERSION_ID"), architecture: architecture.into() }
-}
-
-fn release_value(text: &str, name: &str) -> String {
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
-    line.unwrap_or_default().trim_matches(['"', '\'']).to_owned()
 }
 
 /// The version of the runtime that would start now.
@@ -77,11 +77,17 @@ fn catalogue(run: &Run<'_>) -> Result<Vec<Image>, Problem> {
     )
 }
 
-/// The images for the OS of the next boot, and for this one where they differ.
-fn images(run: &Run<'_>) -> Result<(Image, Option<Image>), Problem> {
+/// The operating system that the next boot runs.
+fn next_os(run: &Run<'_>) -> Os {
     let now = os(run.root);
     let next = ["osExpected", "osPending"].iter().find_map(|key| run.output(key));
-    let next = Os { version: next.unwrap_or(&now.version).to_owned(), ..now.clone() };
+    let version = next.filter(|version| !version.is_empty()).unwrap_or(&now.version).to_owned();
+    Os { version, ..now }
+}
+
+/// The images for the OS of the next boot, and for this one where they differ.
+fn images(run: &Run<'_>) -> Result<(Image, Option<Image>), Problem> {
+    let (now, next) = (os(run.root), next_os(run));
     let list = catalogue(run)?;
     let wanted = wanted(run);
     let for_next = mappings::select(&wanted, &list, RUNTIME, &next).cloned();
@@ -118,7 +124,7 @@ pub fn install(work: &mut Prepare, run: &mut Run<'_>) -> Result<(), Problem> {
         fetch(work, run, other)?;
     }
     let path = fetch(work, run, &image)?;
-    check_release(run.root, &path, &image)?;
+    check_release(run.root, &path, &image, &next_os(run))?;
     if before.as_deref() != Some(image.version.as_str()) {
         run.set_output("runtimeExpected", &image.version)?;
         let has_state = !run.root.list(STATE).unwrap_or_default().is_empty();
@@ -144,7 +150,7 @@ fn fetch(work: &Prepare, run: &Run<'_>, image: &Image) -> Result<String, Problem
     match image.url.strip_prefix("file:") {
         Some(local) => copy_local(run.root, local, &temporary)?,
         None => {
-            let request = |_: u64| {
+            let request = || {
                 http::Request::get(&image.url).body(()).map_err(|error| {
                     Problem::new(&pages::BAD_MAPPINGS, "an image has no URL").cause(error)
                 })
@@ -195,7 +201,7 @@ fn digest(root: &Root, path: &str) -> Option<String> {
 }
 
 /// Reads the release file inside the image, before anything points at it.
-fn check_release(root: &Root, path: &str, image: &Image) -> Result<(), Problem> {
+fn check_release(root: &Root, path: &str, image: &Image, next: &Os) -> Result<(), Problem> {
     let argv = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let inner = format!("usr/lib/extension-release.d/extension-release.{}", image.name);
     let file = root.join(path).display().to_string();
@@ -215,11 +221,8 @@ fn check_release(root: &Root, path: &str, image: &Image) -> Result<(), Problem> 
         );
         return Ok(());
     };
-    let now = os(root);
-    let id = release_value(&text, "ID");
-    let level = release_value(&text, "VERSION_ID");
-    let any = !release_value(&text, "SYSEXT_LEVEL").is_empty() || level.is_empty();
-    let fits = id == "_any" || (id == now.id && (any || image.os_id == now.id));
+    let level = mappings::release_value(&os_release(root), "SYSEXT_LEVEL");
+    let fits = mappings::release_fits(&text, next, &level);
     match fits {
         true => Ok(()),
         false => Err(Problem::new(
@@ -278,11 +281,27 @@ pub fn verify(run: &mut Run<'_>) -> Result<(), Problem> {
         let what = format!("{RUNTIME} {version} is not one of {}", wanted(run).join(", "));
         return Err(Problem::new(&pages::RUNTIME_MISMATCH, what));
     }
-    if run.root.is_host() && std::os::unix::net::UnixStream::connect(run.root.join(SOCKET)).is_err()
-    {
-        return Err(Problem::new(&pages::RUNTIME_SILENT, format!("{SOCKET} does not answer")));
+    if run.root.is_host() {
+        answers(&run.root.join(SOCKET), &version)?;
     }
     run.set_output(RUNTIME, &version)
+}
+
+/// The daemon that runs is the program that is installed, and speaks CRI.
+fn answers(socket: &Path, version: &str) -> Result<(), Problem> {
+    let runtime = cri::version(socket, CRI_BOUND).map_err(|error| {
+        Problem::new(&pages::RUNTIME_SILENT, format!("{SOCKET} does not answer over CRI"))
+            .cause(error)
+    })?;
+    let told = Version::find(&runtime.version).map(|(version, _)| version.to_string());
+    match told.as_deref() == Some(version) {
+        true => Ok(()),
+        false => Err(Problem::new(
+            &pages::RUNTIME_SILENT,
+            format!("the running {} is not the installed {version}", runtime.name),
+        )
+        .fix("restart containerd; the stage is repeated")),
+    }
 }
 
 /// Where the runtime's old state waits for its removal.

@@ -7,7 +7,7 @@ use serde_json::json;
 use tenon_core::codes;
 use tenon_core::problem::Problem;
 use tenon_core::stages::paths;
-use tenon_host::control_plane::{self, STAGE, START};
+use tenon_host::control_plane::{self, STAGE};
 use tenon_host::root::Root;
 use tenon_host::stages::Order;
 
@@ -63,9 +63,7 @@ pub fn run(command: &Command, global: &Global) -> Outcome {
         Command::Start(args) => {
             let root = node_args::open_root(global)?;
             let order = Order { stage: STAGE, config: args.config.clone(), forced: Vec::new() };
-            carry_out(&root, &order, global, |run| {
-                control_plane::some_steps(run, args.timeout, START)
-            })
+            carry_out(&root, &order, global, |run| control_plane::start(run, args.timeout))
         }
     }
 }

@@ -5,7 +5,7 @@ use tenon_core::codes;
 use tenon_core::problem::Problem;
 use tenon_core::stages::Machine;
 use tenon_host::root::Root;
-use tenon_host::stages::{self, Opened, Order, Run};
+use tenon_host::stages::{self, Opened, Order, Run, report};
 use tenon_host::stop;
 
 use super::{Global, stage_addons, stage_assets, stage_bootstrap, stage_prepare, stage_status};
@@ -62,6 +62,21 @@ pub fn listen() -> Result<(), Problem> {
 /// The machine's config as it lies under the root, and its text.
 pub fn machine(root: &Root, path: &str) -> Result<(Machine, String), Failure> {
     Ok(stages::read_machine(root, path)?)
+}
+
+/// Says what a run would meet, without running anything. A config that would be refused is.
+pub fn preview(root: &Root, order: &Order, steps: &[&str], global: &Global) -> Outcome {
+    machine(root, &order.config)?;
+    let rows = report::preview(root, order.stage, steps)?;
+    if global.json() {
+        let list = rows.iter().map(|(step, words)| json!({"step": step, "last": words}));
+        let list: Vec<_> = list.collect();
+        return output::answer_json(&json!({
+            "schema": "tenon.stage-preview/1", "stage": order.stage, "steps": list,
+        }));
+    }
+    let lines = rows.iter().map(|(step, words)| format!("{step:<17} {words}\n"));
+    output::answer(&lines.collect::<String>())
 }
 
 /// Opens a stage, does its work and says how it ended.

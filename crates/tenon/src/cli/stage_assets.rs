@@ -37,6 +37,9 @@ pub struct Args {
     /// Remove keys, tokens and manifests from the assets; retire the remote object
     #[arg(long, conflicts_with_all = ["source", "build"])]
     cleanup: bool,
+    /// Say which steps would run, and write nothing
+    #[arg(long, conflicts_with_all = ["import", "build"])]
+    dry_run: bool,
     /// Write bundle.json for this directory and print the digest
     #[arg(long, value_name = "DIR")]
     build: Option<PathBuf>,
@@ -60,6 +63,11 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
     let mut order = Order { stage: "assets", config: args.config.clone(), forced: Vec::new() };
     if args.cleanup {
         order.stage = "cleanup";
+    }
+    if args.dry_run {
+        return stage::preview(&root, &order, &assets::step_names(args.cleanup), global);
+    }
+    if args.cleanup {
         return stage::carry_out(&root, &order, global, |run| assets::clean_up(run, &mut work));
     }
     let checks =

@@ -31,10 +31,13 @@ pub struct Args {
     os_update: Option<Provider>,
     /// When the machine may be rebooted
     #[arg(long, value_enum, value_name = "WHEN", default_value = "when-needed")]
-    reboot: When,
+    reboot: RebootArg,
     /// Run only this step
     #[arg(long, value_name = "STEP", value_parser = step)]
     only: Option<String>,
+    /// Say which steps would run, and write nothing
+    #[arg(long)]
+    dry_run: bool,
     /// How long one run waits for files that somebody sends
     #[arg(long, value_name = "TIME", default_value = "15m", value_parser = node_args::duration)]
     input_wait: Duration,
@@ -47,7 +50,7 @@ enum Provider {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum When {
+enum RebootArg {
     WhenNeeded,
     Never,
     Always,
@@ -75,11 +78,14 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
     work.os_update = args.os_update.map(|provider| provider == Provider::UpdateEngine);
     work.input_wait = args.input_wait;
     work.reboot = match args.reboot {
-        When::WhenNeeded => RebootWhen::Needed,
-        When::Never => RebootWhen::Never,
-        When::Always => RebootWhen::Always,
+        RebootArg::WhenNeeded => RebootWhen::Needed,
+        RebootArg::Never => RebootWhen::Never,
+        RebootArg::Always => RebootWhen::Always,
     };
     let order = Order { stage: "prepare", config: args.config.clone(), forced: forced(args) };
+    if args.dry_run {
+        return stage::preview(&root, &order, &step_names(), global);
+    }
     stage::carry_out(&root, &order, global, |mut stage| match &args.only {
         None => prepare::run(stage, &mut work),
         Some(name) => {

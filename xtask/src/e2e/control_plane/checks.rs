@@ -76,7 +76,8 @@ pub fn of_the_control_plane(master: &Machine) -> anyhow::Result<usize> {
     secrets_are_encrypted(master)?;
     discovery_is_signed(master)?;
     modes_are_narrow(master)?;
-    Ok(6)
+    kubeadm_would_keep_it(master)?;
+    Ok(7)
 }
 
 fn static_pods_run(master: &Machine) -> anyhow::Result<()> {
@@ -156,6 +157,30 @@ fn discovery_is_signed(master: &Machine) -> anyhow::Result<()> {
         let signed = found["data"][format!("jws-kubeconfig-{TOKEN_ID}")].is_string();
         Ok((signed && found["data"]["kubeconfig"].is_string()).then_some(()))
     })
+}
+
+/// What an upgrade by kubeadm would take away from a static pod and may: the claim's name, and
+/// what only Tenon writes.
+const LOST: &[&str] = &["tenon.dev/manifest", "--initial-cluster-token="];
+
+/// kubeadm reads the cluster's config as its own, and its next upgrade would keep every flag.
+fn kubeadm_would_keep_it(master: &Machine) -> anyhow::Result<()> {
+    let version = master.must(&["kubeadm", "version", "-o", "short"])?;
+    let config = "--kubeconfig=/etc/kubernetes/admin.conf";
+    let diff = master.must(&["kubeadm", "upgrade", "diff", version.trim(), config])?;
+    // Both lay lists out in their own way, so that every flag is in the difference.
+    ensure!(diff.contains("--encryption-provider-config="), "kubeadm compared nothing: {diff}");
+    let lost = diff.lines().filter(|line| line.starts_with('-') && line.contains("- --"));
+    let lost: Vec<_> = lost.filter(|line| !LOST.iter().any(|known| line.contains(known))).collect();
+    // A flag that moved is taken away and added again.
+    let stays = |line: &&&str| {
+        !diff.lines().any(|other| {
+            other.strip_prefix('+').map(str::trim) == line.strip_prefix('-').map(str::trim)
+        })
+    };
+    let lost: Vec<_> = lost.iter().filter(stays).collect();
+    ensure!(lost.is_empty(), "an upgrade would lose {lost:#?}\n{diff}");
+    Ok(())
 }
 
 fn modes_are_narrow(master: &Machine) -> anyhow::Result<()> {

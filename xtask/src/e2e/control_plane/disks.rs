@@ -137,6 +137,7 @@ pub fn master(
         disk.install(&images.join(format!("{name}.tar")), &format!("opt/{name}.tar"))?;
     }
     disk.write("etc/systemd/system/containerd.service.d/20-images.conf", IMPORT)?;
+    disk.install(&release.kubernetes.ready(&stage.cache)?.join("kubeadm"), "usr/bin/kubeadm")?;
     disk.write("var/lib/tenon/trigger/bootstrap", "")?;
     disk.write("var/lib/tenon/trigger/addons", "")?;
     // By name the objects come before the definition that one of them needs.
