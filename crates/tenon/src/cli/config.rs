@@ -109,12 +109,6 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
     }
 }
 
-/// Checks the sources: the answer of `config check` and of `validate FILE`.
-pub fn check_sources(sources: &SourceArgs, lenient: bool, global: &Global) -> Outcome {
-    let loaded = sources.load(global, Options::default()).map_err(|failure| match failure {
-        Failure::Findings { findings, .. } => Failure::Findings { findings, lenient },
-        other => other,
-    })?;
 /// The one source, if it is a file that holds a MachineConfig.
 fn machine_config(sources: &SourceArgs) -> Option<(String, String)> {
     let [source] = sources.config_source.as_slice() else { return None };
@@ -124,31 +118,28 @@ fn machine_config(sources: &SourceArgs) -> Option<(String, String)> {
     Some((text, format!("file://{path}")))
 }
 
-fn check(args: &CheckArgs, global: &Global) -> Outcome {
-    if let Some((text, source)) = machine_config(&args.sources) {
+/// Checks the sources: the answer of `config check` and of `validate FILE`.
+pub fn check_sources(sources: &SourceArgs, lenient: bool, global: &Global) -> Outcome {
+    if let Some((text, source)) = machine_config(sources) {
         machine::load(&text, &source)
             .map_err(|findings| Failure::Findings { findings, lenient: false })?;
-        return valid(&[], args, global);
+        return valid(&[], lenient, global);
     }
-    let loaded =
-        args.sources.load(global, Options::default()).map_err(|failure| match failure {
-            Failure::Findings { findings, .. } => {
-                Failure::Findings { findings, lenient: args.lenient }
-            }
-            other => other,
-        })?;
+    let loaded = sources.load(global, Options::default()).map_err(|failure| match failure {
+        Failure::Findings { findings, .. } => Failure::Findings { findings, lenient },
+        other => other,
+    })?;
     let Loaded { findings, .. } = loaded;
     if findings.iter().any(|finding| finding.stops(lenient)) {
         return Err(Failure::Findings { findings, lenient });
     }
-    valid(&findings, args, global)
+    valid(&findings, lenient, global)
 }
 
-fn valid(findings: &[Finding], args: &CheckArgs, global: &Global) -> Outcome {
+fn valid(findings: &[Finding], lenient: bool, global: &Global) -> Outcome {
     match global.json() {
         false => {
-            output::tell_findings(&findings, lenient);
-            output::tell_findings(findings, args.lenient);
+            output::tell_findings(findings, lenient);
             output::answer(&match findings.len() {
                 0 => "config is valid\n".to_owned(),
                 1 => "config is valid, with 1 warning\n".to_owned(),
