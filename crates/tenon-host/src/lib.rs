@@ -2,9 +2,13 @@
 //!
 //! ```text
 //! gather     reads the machine and the metadata service into Facts
+//! collect    reads a node that misbehaves: Source, journal, bundles
+//! doctor     the snapshot of a node that did not join, with live probes
 //! apply      makes a plan true: files, units, disks, hooks, record
+//! checks     looks at a node and judges it: validate, harden
 //! net        links: who manages them, waiting for them
 //! signal     the signal to the CloudFormation stack
+//! net        links: who manages them, waiting for them
 //! stages     the staged first boot: engine, assets, prepare, status
 //! simulator  a metadata service for desks and tests
 //! sources    reads what --config-source names
@@ -22,9 +26,12 @@
 //! the wrong place.
 
 pub mod apply;
+pub mod checks;
 pub mod cluster;
+pub mod collect;
 pub mod command;
 pub mod control_plane;
+pub mod doctor;
 pub mod gather;
 pub mod job;
 pub mod net;

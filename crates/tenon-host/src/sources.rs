@@ -3,19 +3,27 @@
 //! Paths are taken as the caller names them, not below `--root`: they are arguments of whoever
 //! runs the command. Every read is bounded; what lies beyond the bound is not read.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
 use tenon_core::codes;
 use tenon_core::config::SourceRead;
 use tenon_core::decode::Origin;
 use tenon_core::problem::{Finding, Place, Problem};
 
 use crate::root::read_up_to;
+use crate::stop::{self, SLICE};
 
 /// What is read when no source is named.
 pub const DEFAULT: &str = "imds://user-data";
+
+/// The longest wait for a writer, and for what it writes, when a source is a pipe.
+const LONGEST_PIPE: Duration = Duration::from_secs(30);
 
 /// Names that editors and package managers leave behind.
 const BACKUP_ENDINGS: &[&str] =
@@ -83,8 +91,7 @@ impl Sources {
             Named::Stdin => self.stdin(index, inputs),
             Named::Path(path) if Path::new(path).is_dir() => self.directory(index, path),
             Named::Path(path) => {
-                let file = File::open(path).map_err(|error| unreadable(index, uri, &error))?;
-                let bytes = bounded(file, Origin::File);
+                let bytes = read_file(Path::new(path));
                 let bytes = bytes.map_err(|error| unreadable(index, uri, &error))?;
                 self.add(&format!("file://{path}"), Origin::File, Some(bytes));
                 Ok(())
@@ -130,9 +137,7 @@ impl Sources {
                 self.warn(&codes::config::ENTRY_SKIPPED, "a directory inside is skipped", &uri);
                 continue;
             }
-            let file = File::open(&full).map_err(|error| unreadable(index, &uri, &error))?;
-            let bytes = bounded(file, Origin::File);
-            let bytes = bytes.map_err(|error| unreadable(index, &uri, &error))?;
+            let bytes = read_file(&full).map_err(|error| unreadable(index, &uri, &error))?;
             self.add(&uri, Origin::File, Some(bytes));
             empty = false;
         }
@@ -171,6 +176,55 @@ fn is_left_over(name: &str) -> bool {
 fn is_document(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     [".yaml", ".yml", ".json"].iter().any(|ending| lower.ends_with(ending))
+}
+
+/// Reads a file. A pipe that nobody writes to does not hold the run up for ever: the open does
+/// not wait for a writer, and the read waits for a limited time.
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let mut options = OpenOptions::new();
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = options.read(true).custom_flags(flags).open(path)?;
+    bounded(Patient { file, until: None }, Origin::File)
+}
+
+/// A reader of something that may have nothing to give yet.
+struct Patient {
+    file: File,
+    /// Set once there was something to wait for.
+    until: Option<Instant>,
+}
+
+impl Read for Patient {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.file.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait()?,
+                // A pipe without a writer reads as empty before its first writer comes.
+                Ok(0) if self.until.is_none() && is_pipe(&self.file)? => self.wait()?,
+                done => return done,
+            }
+        }
+    }
+}
+
+impl Patient {
+    fn wait(&mut self) -> io::Result<()> {
+        let until = *self.until.get_or_insert_with(|| Instant::now() + LONGEST_PIPE);
+        loop {
+            let mut ready = [PollFd::new(&self.file, PollFlags::IN)];
+            let slice = Timespec { tv_sec: 0, tv_nsec: SLICE.subsec_nanos().into() };
+            if poll(&mut ready, Some(&slice))? > 0 {
+                return Ok(());
+            }
+            if stop::asked() || Instant::now() >= until {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "nobody wrote to this pipe"));
+            }
+        }
+    }
+}
+
+fn is_pipe(file: &File) -> io::Result<bool> {
+    Ok(file.metadata()?.file_type().is_fifo())
 }
 
 /// Reads up to one byte beyond the bound, so that the decoder sees and names the excess.
@@ -252,6 +306,33 @@ mod tests {
         assert_eq!(problem.exit(), 7);
         assert!(problem.what.contains("source 2"));
         assert_eq!(problem.place.as_ref().unwrap().source, missing);
+    }
+
+    #[test]
+    fn a_pipe_is_read_once_its_writer_comes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pipe.yaml");
+        std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        let writer = path.clone();
+        let writer = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(60));
+            std::fs::write(writer, "late").unwrap();
+        });
+        let sources = read_with(&[path.to_str().unwrap()], "", None).unwrap();
+        writer.join().unwrap();
+        assert_eq!(texts(&sources)[0].1.as_deref(), Some("late"));
+    }
+
+    #[test]
+    fn the_wait_for_a_writer_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pipe.yaml");
+        std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(&path).unwrap();
+        let until = Some(Instant::now() + SLICE);
+        let error = Patient { file, until }.wait().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 
     #[test]

@@ -27,6 +27,11 @@ pub fn listen() -> std::io::Result<()> {
     Ok(())
 }
 
+/// True once a stop was asked for.
+pub fn asked() -> bool {
+    SIGNAL.get().is_some_and(|flag| flag.load(Ordering::Relaxed) != 0)
+}
+
 /// The problem to end with when a stop was asked for.
 pub fn check() -> Result<(), Problem> {
     use signal_hook::consts::SIGINT;

@@ -35,6 +35,9 @@ pub enum Format {
     /// For code hosts; only where a command finds faults in files.
     #[value(skip)]
     Sarif,
+    /// For build servers; only where a command runs checks.
+    #[value(skip)]
+    Junit,
 }
 
 impl Format {
@@ -56,6 +59,14 @@ impl Format {
             "text" => Ok(Format::Text),
             "json" => Ok(Format::Json),
             _ => Err("the formats are text and json".to_owned()),
+        }
+    }
+
+    /// The formats of checks of a node.
+    pub fn checks(text: &str) -> Result<Format, String> {
+        match text {
+            "junit" => Ok(Format::Junit),
+            _ => Format::findings(text).map_err(|more| format!("{more}, or junit")),
         }
     }
 

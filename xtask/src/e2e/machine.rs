@@ -78,6 +78,11 @@ impl Disk {
         fs::remove_file(self.upper().join(path)).with_context(|| format!("removing {path}"))
     }
 
+    /// Gives back the space of a machine that is gone.
+    pub fn wipe(self) -> anyhow::Result<()> {
+        fs::remove_dir_all(self.upper()).context("removing the disk of a machine")
+    }
+
     /// Where a file of the machine lies before it boots.
     pub fn path(&self, path: &str) -> PathBuf {
         self.upper().join(path)

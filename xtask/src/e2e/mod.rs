@@ -10,9 +10,11 @@ mod control_plane;
 mod kill;
 mod kubeadm;
 mod lab;
+mod logs;
 mod machine;
 mod metadata;
 mod network;
+mod nodeadm;
 mod pki;
 mod stage;
 mod stages;
@@ -40,6 +42,9 @@ pub struct Args {
     /// A layer that this host cannot run is a failure
     #[arg(long)]
     no_skip: bool,
+    /// Draw the timeline of the layer `cluster` into the documentation
+    #[arg(long)]
+    save_timeline: bool,
     /// Test this binary instead of building the static one
     #[arg(long, value_name = "FILE")]
     binary: Option<std::path::PathBuf>,
@@ -88,6 +93,14 @@ const LAYERS: &[Layer] = &[
         run: Run::Here(kill::run),
     },
     Layer {
+        name: "instructions",
+        about: "fixed commands stay within their budget of instructions",
+        packages: &[],
+        parts: &[parts::VALGRIND],
+        refuse: |_| None,
+        run: Run::Here(|lab| crate::instructions::check(&lab.tenon)),
+    },
+    Layer {
         name: "userdata",
         about: "user data before cloud-init, Ignition, CloudFormation, shells and systemd",
         packages: &[("systemd", "systemd-analyze"), ("curl", "curl")],
@@ -128,6 +141,20 @@ const LAYERS: &[Layer] = &[
         run: Run::OnStage(cloud_init::run),
     },
     Layer {
+        name: "nodeadm",
+        about: "nodeadm and Tenon on the same machine and user data; every difference is listed",
+        packages: NODEADM,
+        parts: &[
+            parts::ROOT,
+            parts::PAUSE,
+            parts::KUBERNETES_1_34,
+            parts::KUBERNETES_1_36,
+            parts::NODEADM,
+        ],
+        refuse: stage::refuse,
+        run: Run::OnStage(nodeadm::run),
+    },
+    Layer {
         name: "cluster",
         about: "a booted machine joins a real control plane, becomes Ready and runs a pod",
         packages: CLUSTER,
@@ -137,17 +164,29 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         name: "cluster-ipv6",
-        about: "the same where services, nodes and pods have IPv6 addresses",
+        about: "the same with IPv6 addresses, containerd 1.7 and the cgroupfs driver",
         packages: CLUSTER,
-        parts: &[parts::ROOT, parts::PAUSE, parts::ETCD, parts::KUBERNETES_1_34],
+        parts: &[
+            parts::ROOT,
+            parts::PAUSE,
+            parts::ETCD,
+            parts::CONTAINERD_1_7,
+            parts::KUBERNETES_1_34,
+        ],
         refuse: stage::refuse,
         run: Run::OnStage(cluster::run_ipv6),
     },
     Layer {
         name: "cluster-1.36",
-        about: "the same with a later Kubernetes",
+        about: "the same with a later Kubernetes and containerd 2",
         packages: CLUSTER,
-        parts: &[parts::ROOT, parts::PAUSE, parts::ETCD, parts::KUBERNETES_1_36],
+        parts: &[
+            parts::ROOT,
+            parts::PAUSE,
+            parts::ETCD,
+            parts::CONTAINERD_2,
+            parts::KUBERNETES_1_36,
+        ],
         refuse: stage::refuse,
         run: Run::OnStage(cluster::run_1_36),
     },
@@ -175,6 +214,20 @@ const LAYERS: &[Layer] = &[
         refuse: stage::refuse,
         run: Run::OnStage(control_plane::run_units),
     },
+    Layer {
+        name: "doctor",
+        about: "a real node is broken in many ways and the doctor names the cause",
+        packages: CLUSTER,
+        parts: &[
+            parts::ROOT,
+            parts::PAUSE,
+            parts::ETCD,
+            parts::KUBERNETES_1_34,
+            parts::KUBERNETES_1_36,
+        ],
+        refuse: stage::refuse,
+        run: Run::OnStage(cluster::broken::run),
+    },
 ];
 
 /// What the control plane needs besides.
@@ -184,6 +237,14 @@ const CLUSTER: &[(&str, &str)] = &[
     ("util-linux", "nsenter"),
     ("openssl", "openssl"),
     ("curl", "curl"),
+];
+
+/// What the peer needs besides.
+const NODEADM: &[(&str, &str)] = &[
+    ("systemd-container", "systemd-nspawn"),
+    ("iproute2", "ip"),
+    ("util-linux", "nsenter"),
+    ("python3", "python3"),
 ];
 
 enum Verdict {
@@ -208,7 +269,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         let verdict = run_layer(layer, &lab);
         rows.push((layer.name, verdict, start.elapsed()));
     }
-    summary(&rows, args.no_skip)
+    summary(&rows, args.no_skip)?;
+    match args.save_timeline {
+        true => cluster::save_timeline(&lab.tenon, &lab.cache),
+        false => Ok(()),
+    }
 }
 
 fn choose(names: &[String]) -> anyhow::Result<Vec<&'static Layer>> {

@@ -5,6 +5,7 @@
 //! Waiting is on the `JobRemoved` signal of our own job, subscribed before the call; nothing
 //! is polled.
 
+mod boot;
 #[cfg(test)]
 pub(crate) mod fake;
 mod private;

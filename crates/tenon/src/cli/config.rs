@@ -101,7 +101,7 @@ fn kind(name: &str) -> Result<Kind, String> {
 
 pub fn run(args: &Args, global: &Global) -> Outcome {
     match &args.command {
-        Command::Check(args) => check(args, global),
+        Command::Check(args) => check_sources(&args.sources, args.lenient, global),
         Command::Dump(args) => dump(args, global),
         Command::Schema(args) if args.machine => output::answer_json(&config::machine_schema()),
         Command::Schema(args) => output::answer_json(&config::json_schema(args.kind)),
@@ -118,30 +118,28 @@ fn machine_config(sources: &SourceArgs) -> Option<(String, String)> {
     Some((text, format!("file://{path}")))
 }
 
-fn check(args: &CheckArgs, global: &Global) -> Outcome {
-    if let Some((text, source)) = machine_config(&args.sources) {
+/// Checks the sources: the answer of `config check` and of `validate FILE`.
+pub fn check_sources(sources: &SourceArgs, lenient: bool, global: &Global) -> Outcome {
+    if let Some((text, source)) = machine_config(sources) {
         machine::load(&text, &source)
             .map_err(|findings| Failure::Findings { findings, lenient: false })?;
-        return valid(&[], args, global);
+        return valid(&[], lenient, global);
     }
-    let loaded =
-        args.sources.load(global, Options::default()).map_err(|failure| match failure {
-            Failure::Findings { findings, .. } => {
-                Failure::Findings { findings, lenient: args.lenient }
-            }
-            other => other,
-        })?;
+    let loaded = sources.load(global, Options::default()).map_err(|failure| match failure {
+        Failure::Findings { findings, .. } => Failure::Findings { findings, lenient },
+        other => other,
+    })?;
     let Loaded { findings, .. } = loaded;
-    if findings.iter().any(|finding| finding.stops(args.lenient)) {
-        return Err(Failure::Findings { findings, lenient: args.lenient });
+    if findings.iter().any(|finding| finding.stops(lenient)) {
+        return Err(Failure::Findings { findings, lenient });
     }
-    valid(&findings, args, global)
+    valid(&findings, lenient, global)
 }
 
-fn valid(findings: &[Finding], args: &CheckArgs, global: &Global) -> Outcome {
+fn valid(findings: &[Finding], lenient: bool, global: &Global) -> Outcome {
     match global.json() {
         false => {
-            output::tell_findings(findings, args.lenient);
+            output::tell_findings(findings, lenient);
             output::answer(&match findings.len() {
                 0 => "config is valid\n".to_owned(),
                 1 => "config is valid, with 1 warning\n".to_owned(),
@@ -149,7 +147,7 @@ fn valid(findings: &[Finding], args: &CheckArgs, global: &Global) -> Outcome {
             })
         }
         true => {
-            let list: Vec<_> = findings.iter().map(|one| one.to_json(args.lenient)).collect();
+            let list: Vec<_> = findings.iter().map(|one| one.to_json(lenient)).collect();
             let schema = "tenon.configCheck/1";
             output::answer_json(&json!({"schema": schema, "result": "valid", "findings": list}))
         }

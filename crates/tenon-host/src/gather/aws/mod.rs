@@ -4,6 +4,7 @@
 //! credentials  AWS_* variables, else the container's endpoint, else the instance role
 //! endpoint     which host answers for a service in a region
 //! transport    signing, sending, retrying within a bound
+//! eks, ec2, cloudformation, s3  the calls        xml  EC2's answers as values
 //! eks, ec2, cloudformation  the calls        xml  EC2's answers as values
 //! eks_token    a token for an EKS cluster: an identity call, signed and not sent
 //! ```
@@ -16,6 +17,7 @@ pub mod ec2;
 pub mod eks;
 pub mod eks_token;
 mod endpoint;
+pub mod s3;
 pub(crate) mod transport;
 mod xml;
 

@@ -318,6 +318,95 @@ fn a_proxy_is_honoured_unless_excluded() {
     assert!(proxy.seen()[0].starts_with("CONNECT 127.0.0.1:"), "{}", proxy.seen()[0]);
 }
 
+/// A server that answers a PUT with a status and headers in turn, or breaks off at status 0.
+fn bucket(answers: &'static [(u16, &'static str)]) -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&requests);
+    std::thread::spawn(move || {
+        for (turn, stream) in listener.incoming().enumerate() {
+            let mut stream = stream.unwrap();
+            let (status, headers) = answers[turn.min(answers.len() - 1)];
+            log.lock().unwrap().push(request(&mut stream));
+            if status != 0 {
+                let answer = format!(
+                    "HTTP/1.1 {status} X\r\n{headers}Content-Length: 2\r\nConnection: close\r\n\r\nno"
+                );
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+        }
+    });
+    (url, requests)
+}
+
+fn upload(url: &str) -> Result<(), Problem> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "bundle").unwrap();
+    let environment = Environment::from([
+        ("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE"),
+        ("AWS_SECRET_ACCESS_KEY", "canary-secret"),
+        ("AWS_ENDPOINT_URL_S3", url),
+    ]);
+    let instance = Instance { region: "eu-west-1".into(), ..Instance::default() };
+    let mut cloud = Cloud::new(&instance, environment, None);
+    s3::put(&mut cloud, "my-bucket", "logs/a b.tar.gz", file.path())
+}
+
+#[test]
+fn an_upload_is_signed_for_its_bucket() {
+    let (url, requests) = bucket(&[(200, "")]);
+    upload(&url).unwrap();
+    let seen = requests.lock().unwrap().join("");
+    assert!(seen.starts_with("PUT /my-bucket/logs/a%20b.tar.gz HTTP/1.1"), "{seen}");
+    let lower = seen.to_ascii_lowercase();
+    for part in [
+        "/eu-west-1/s3/aws4_request",
+        "x-amz-server-side-encryption: aes256",
+        "x-amz-checksum-sha256: ",
+        "x-amz-content-sha256: ",
+        "content-length: 6",
+    ] {
+        assert!(lower.contains(part), "{part} in {lower}");
+    }
+    assert!(!seen.contains("canary-secret"));
+}
+
+#[test]
+fn an_upload_goes_where_the_bucket_lives_and_takes_no_for_an_answer() {
+    let (url, requests) = bucket(&[(301, "x-amz-bucket-region: ap-south-1\r\n"), (200, "")]);
+    upload(&url).unwrap();
+    assert!(requests.lock().unwrap()[1].contains("/ap-south-1/s3/"));
+    let (url, requests) = bucket(&[(403, "")]);
+    let problem = upload(&url).unwrap_err();
+    assert_eq!((problem.exit(), requests.lock().unwrap().len()), (10, 1));
+    let (url, requests) = bucket(&[(503, ""), (0, ""), (200, "")]);
+    upload(&url).unwrap();
+    assert_eq!(requests.lock().unwrap().len(), 3);
+    let (url, requests) = bucket(&[(0, "")]);
+    assert_eq!(upload(&url).unwrap_err().exit(), 10);
+    assert_eq!(requests.lock().unwrap().len(), 3);
+    // A redirect without a region is not followed: it may lead anywhere.
+    let (url, _) = bucket(&[(307, "Location: http://127.0.0.1:1/\r\n")]);
+    assert_eq!(upload(&url).unwrap_err().exit(), 10);
+}
+
+#[test]
+fn a_presigned_address_is_used_as_it_is_and_not_shown() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let (url, requests) = bucket(&[(200, "")]);
+    s3::put_presigned(
+        &Environment::default(),
+        &format!("{url}/k?X-Amz-Signature=canary"),
+        file.path(),
+    )
+    .unwrap();
+    assert!(requests.lock().unwrap()[0].contains("/k?X-Amz-Signature=canary"));
+    let gone = "http://127.0.0.1:9/k?X-Amz-Signature=canary";
+    let problem = s3::put_presigned(&Environment::default(), gone, file.path()).unwrap_err();
+    assert!(!problem.render("error").contains("canary"));
+}
+
 mod tokens {
     use std::collections::BTreeMap;
 

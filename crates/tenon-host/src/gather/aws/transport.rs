@@ -81,6 +81,10 @@ impl<'a> Cloud<'a> {
         &self.region
     }
 
+    pub(super) fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
     /// Makes a call and gives the body of its answer.
     pub fn call(&mut self, call: &Call) -> Result<String, Problem> {
         let end = Instant::now() + call.bound;
@@ -279,7 +283,7 @@ fn judge(call: &Call, identity: &str, answer: Answer) -> Verdict {
 }
 
 /// The beginning of an answer's own words, on one line.
-fn words(body: &str) -> String {
+pub(super) fn words(body: &str) -> String {
     let line = body.split_whitespace().collect::<Vec<_>>().join(" ");
     line.chars().filter(|c| !c.is_control()).take(WORDS).collect()
 }
