@@ -73,7 +73,7 @@ pub fn fetch(root: &Root, source: &Source<'_>, path: &str, cap: u64) -> Result<F
     let mut file = File::from(opened.map_err(|error| write_problem(path, error))?);
     let (mut ceiling, mut jitter) = (source.pause.0, Jitter::seeded());
     let (mut causes, mut etag) = (Vec::new(), None);
-    for _ in 0..TRIES {
+    for number in 1..=TRIES {
         let cause = match attempt(source, &mut file, &mut etag, cap)? {
             Tried::Whole(count) => {
                 file.sync_all().map_err(|error| write_problem(path, error))?;
@@ -86,11 +86,13 @@ pub fn fetch(root: &Root, source: &Source<'_>, path: &str, cap: u64) -> Result<F
             }
             Tried::Cut(cause) => cause,
         };
-        tracing::warn!(cause, "fetching is repeated");
+        tracing::warn!(number, cause, "a try to fetch ended early");
         // The first and the last cause are kept.
         causes.truncate(1);
         causes.push(cause);
-        stop::sleep(jitter.below(ceiling))?;
+        if number < TRIES {
+            stop::sleep(jitter.below(ceiling))?;
+        }
         ceiling = (ceiling * 2).min(source.pause.1);
     }
     let what = format!("{TRIES} tries gave no whole answer");
