@@ -31,6 +31,19 @@ pub struct Script {
     pub reboot_refused: bool,
 }
 
+/// True where there is no dbus-daemon to run. With `TENON_NO_SKIP` set, as in CI, that is a
+/// failure.
+pub fn no_bus() -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let there =
+        std::env::split_paths(&path).any(|directory| directory.join("dbus-daemon").exists());
+    if !there {
+        assert!(std::env::var_os("TENON_NO_SKIP").is_none(), "the package dbus-daemon is missing");
+        eprintln!("skipped: the package dbus-daemon is missing");
+    }
+    !there
+}
+
 impl Bus {
     pub fn start(root: &Path, script: Script) -> Self {
         fs::create_dir_all(root.join("run/dbus")).unwrap();
@@ -144,6 +157,9 @@ fn play(script: Script, patience: Patience) -> (Result<Option<String>, Problem>,
 
 #[test]
 fn an_update_is_followed_from_idle_to_its_version() {
+    if no_bus() {
+        return;
+    }
     let script = Script {
         first: (5, "IDLE", ""),
         then: vec![
@@ -161,6 +177,9 @@ fn an_update_is_followed_from_idle_to_its_version() {
 
 #[test]
 fn idle_after_a_check_is_no_update() {
+    if no_bus() {
+        return;
+    }
     let then = vec![(6, "CHECKING_FOR_UPDATE", ""), (6, "IDLE", "")];
     let (ended, _) =
         play(Script { first: (5, "IDLE", ""), then, ..Script::default() }, Patience::default());
@@ -169,6 +188,9 @@ fn idle_after_a_check_is_no_update() {
 
 #[test]
 fn a_pending_update_is_adopted_without_an_attempt() {
+    if no_bus() {
+        return;
+    }
     let script = Script { first: (5, "UPDATED_NEED_REBOOT", "4593.2.0"), ..Script::default() };
     let (ended, log) = play(script, Patience::default());
     assert_eq!(ended.unwrap().as_deref(), Some("4593.2.0"));
@@ -177,6 +199,9 @@ fn a_pending_update_is_adopted_without_an_attempt() {
 
 #[test]
 fn an_error_event_and_a_stall_are_failed_attempts() {
+    if no_bus() {
+        return;
+    }
     let then = vec![(6, "DOWNLOADING", ""), (6, "REPORTING_ERROR_EVENT", "")];
     let (ended, _) =
         play(Script { first: (5, "IDLE", ""), then, ..Script::default() }, Patience::default());
