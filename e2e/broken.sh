@@ -18,6 +18,7 @@ mend() {
     for place in /etc/kubernetes /etc/containerd /etc/cni /etc/systemd/system; do
         find "$place" -mindepth 1 -delete
     done
+    rm -f /etc/eks/kubelet-version.txt
     tar -C / -xf /root/saved.tar
     systemctl daemon-reload
     ctr -n k8s.io images import /etc/eks/pause.tar >/dev/null 2>&1 || :

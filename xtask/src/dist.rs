@@ -57,12 +57,12 @@ fn build_with(place: &str, features: &[&str]) -> anyhow::Result<PathBuf> {
         .current_dir(checkout())
         .env("RUSTFLAGS", FLAGS)
         .env("CARGO_TARGET_DIR", &directory)
-        .args(["build", "--release", "--locked", "--package", "tenon", "--target", target])
+        .args(["build", "--profile", "dist", "--locked", "--package", "tenon", "--target", target])
         .args(features)
         .status()
         .context("starting cargo")?;
     ensure!(status.success(), "the build ended with {status}");
-    let built = directory.join(target).join("release/tenon");
+    let built = directory.join(target).join("dist/tenon");
     must_be_static(&built)?;
     // Both builds come out under one name; each is kept under its own.
     let binary = target_directory().join(place).join("tenon");

@@ -128,7 +128,8 @@ fn killed_runs_are_cured(machine: &Machine) -> anyhow::Result<()> {
         machine.must(&["systemctl", "reset-failed", "kubelet.service"])?;
         let moment = format!("0.{moment:03}");
         machine.run(&[&["timeout", "-s", "KILL", &moment], INIT].concat())?;
-        succeeded(&init(machine)?)?;
+        // The kernel may take a moment to let a killed process's lock go.
+        succeeded(&machine.run(&[INIT, &["--wait-lock", "10s"]].concat())?)?;
         let arguments = machine.must(&["cat", "/etc/eks/kubelet/environment"])?;
         ensure!(arguments.contains(&format!("try=killed-{number}")), "not cured: {arguments}");
         let stray = machine.must(&["find", "/etc", "/var/lib", "-name", "*.tenon-*"])?;
@@ -140,10 +141,6 @@ fn killed_runs_are_cured(machine: &Machine) -> anyhow::Result<()> {
 
 const INIT: &[&str] =
     &["tenon", "init", "-c", "imds://user-data", "-c", "file:///etc/eks/nodeadm.d/"];
-
-fn init(machine: &Machine) -> anyhow::Result<Output> {
-    machine.run(INIT)
-}
 
 fn succeeded(output: &Output) -> anyhow::Result<()> {
     ensure!(output.status.success(), "tenon init: {}\n{}", output.status, text(output));

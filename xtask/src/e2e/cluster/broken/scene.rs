@@ -23,7 +23,7 @@ const WEBHOOK: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookco
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const POD: &str = "wants-a-sandbox";
 
-/// Answers every question for a name: there is no such name.
+/// A name server that knows every name but those of the lab.
 const NO_SUCH_NAME: &str = "
 import socket
 server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -32,8 +32,13 @@ while True:
     question, sender = server.recvfrom(512)
     end = 12
     while question[end]: end += question[end] + 1
-    head = question[:2] + b'\\x81\\x83' + b'\\0\\1\\0\\0\\0\\0\\0\\0'
-    server.sendto(head + question[12:end + 5], sender)
+    asked, kind = question[12:end + 5], question[end + 2]
+    known = b'\\x03lab\\x07example' not in asked
+    answers = 1 if known and kind == 1 else 0
+    flags = b'\\x81\\x80' if known else b'\\x81\\x83'
+    head = question[:2] + flags + b'\\0\\1\\0' + bytes([answers]) + b'\\0\\0\\0\\0'
+    record = b'\\xc0\\x0c\\0\\1\\0\\1\\0\\0\\0\\5\\0\\4' + bytes([10, 0, 0, 1])
+    server.sendto(head + asked + record * answers, sender)
 ";
 
 /// An API server whose clock, and whose certificate, are a day ahead of the node's.

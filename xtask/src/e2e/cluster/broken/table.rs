@@ -212,7 +212,7 @@ pub const BREAKS: &[Break] = &[
         "the sandbox image is missing",
         23,
         Outside::StartPod,
-        "ctr -n k8s.io images ls -q | grep pause | xargs ctr -n k8s.io images rm --sync; restart containerd; again",
+        "ctr -n k8s.io images ls -q | xargs ctr -n k8s.io images rm --sync; sleep 2; again",
         Some((CONTAINERD, "failed to get sandbox image")),
     ),
     inside(
@@ -230,7 +230,8 @@ pub const BREAKS: &[Break] = &[
     inside(
         "the kubelet is newer than the API server",
         28,
-        "over /usr/lib/lab/kubelet-newer /usr/bin/kubelet; again",
+        "over /usr/lib/lab/kubelet-newer /usr/bin/kubelet; \
+         kubelet --version >/etc/eks/kubelet-version.txt; again",
         None,
     ),
     with_outside(
