@@ -5,6 +5,7 @@
 //! decode    bytes → parts: base64, gzip and MIME removed, within limits
 //! expression  the language of maxPodsExpression
 //! facts     what the machine is
+//! image     node images: profiles, conflicts, what to write
 //! kube_version  every version gate, named
 //! plan      (Config, Facts) → Plan: every file, unit and disk as data
 //! max_pods  instance table and pod formulas
@@ -27,6 +28,7 @@ pub mod config;
 pub mod decode;
 pub mod expression;
 pub mod facts;
+pub mod image;
 pub mod kube_version;
 pub mod max_pods;
 pub mod nearest;

@@ -10,6 +10,7 @@ pub mod config;
 pub mod decode;
 pub mod facts;
 pub mod host;
+pub mod image;
 pub mod inspect;
 pub mod max_pods;
 pub mod plan;
@@ -67,6 +68,7 @@ pub fn all() -> Vec<&'static Page> {
         decode::ALL,
         facts::ALL,
         host::ALL,
+        image::ALL,
         inspect::ALL,
         max_pods::ALL,
         plan::ALL,

@@ -1,0 +1,22 @@
+//! Pages about node images.
+
+super::pages! {
+    UNKNOWN_KIND = "TN03800" "image-unknown-kind",
+        why: "a profile or an image config names a kind of resource that does not exist",
+        fix: "see the kinds in docs/guides/images.md";
+    UNKNOWN_FIELD = "TN03801" "image-unknown-field",
+        why: "unknown fields are refused so that typos do not pass",
+        fix: "remove the field or correct its name";
+    BAD_RESOURCE = "TN03802" "image-bad-resource",
+        why: "a resource whose fields do not have the right form cannot be made true",
+        fix: "give the field the form that is named";
+    CONFLICT = "TN03803" "image-conflict",
+        why: "two features want different things of the same resource, and neither may win by order",
+        fix: "add an exception that keeps one of them, with the reason";
+    SHORT_REASON = "TN03804" "image-short-reason",
+        why: "an exception is read years later by somebody who needs to know why it was made",
+        fix: "write a reason of at least 20 characters";
+    EXCEPTION_UNUSED = "TN03805" "image-exception-unused",
+        why: "an exception that decides nothing hides that the profiles no longer disagree",
+        fix: "remove the exception";
+}
