@@ -4,6 +4,7 @@
 
 use serde_json::{Value, json};
 
+use super::cached;
 use super::family::Family;
 use super::resource::Resource;
 
@@ -284,12 +285,13 @@ fn single(one: &Resource, family: &Family, architecture: &str, items: &mut Vec<I
         "unit" => return unit(one, family, items),
         "mask" => Act::Link { path: format!("{UNITS}/{key}"), target: "/dev/null".into() },
         "mount" => return mount(one, items),
-        "cached-image" => Act::CachedImage {
-            reference: text("reference"),
-            digest: text("digest"),
-            pin: one.flag("pin"),
-            names: owned(one.texts("names")),
-        },
+        "cached-image" => {
+            let (reference, digest) = (text("reference"), text("digest"));
+            let (pin, names) = (one.flag("pin"), owned(one.texts("names")));
+            let unit = cached::unit(&reference, &digest, pin, &names);
+            items.extend(unit.into_iter().map(|act| Item::new(act, one)));
+            Act::CachedImage { reference, digest, pin, names }
+        }
         "repository" => return items.extend(family.repository(one).map(|act| Item::new(act, one))),
         "crypto-policy" => file("/etc/crypto-policies/config", text("policy") + "\n", 0o644),
         "command" => Act::Command {

@@ -2,21 +2,35 @@
 //! the same description is planned, made true and checked.
 //!
 //! ```text
+//! accounts   lines of passwd, group and shadow
+//! cached     container images that the image carries
+//! check      what verify says
+//! edit       lines in files that others own
+//! effective  what holds when many files speak of one thing
 //! family     what differs between distributions
 //! item       resources, lowered to what is done to a root
 //! kind       the kinds of resources and their fields
 //! resource   one wish, and whose it is
 //! merge      many wishes into one description; conflicts and exceptions
 //! need       what Kubernetes needs, held against what would break it
+//! packages   what is installed; command lines that change it
 //! plan       all of it: what is wanted into a plan
 //! profile    files of wishes
+//! root_facts what a root is, before anything is done to it
 //! ```
 
+pub mod accounts;
+pub mod cached;
+pub mod check;
+pub mod edit;
+pub mod effective;
 pub mod family;
 pub mod item;
 pub mod kind;
 pub mod merge;
 pub mod need;
+pub mod packages;
 pub mod plan;
 pub mod profile;
 pub mod resource;
+pub mod root_facts;

@@ -6,14 +6,14 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::family::Family;
+use super::family::{self, Family};
 use super::item::{self, Act, Item};
 use super::merge::{self, Exception};
 use super::need::{self, Need};
 use super::profile::{self, Profile};
 use super::resource::Resource;
-use crate::codes::image::{NO_CHECKSUM, PROFILES_CLASH};
-use crate::problem::Problem;
+use crate::codes::image::{BAD_PLAN, EDITED_PLAN, NO_CHECKSUM, PROFILES_CLASH};
+use crate::problem::{Place, Problem};
 
 /// The schema of a plan.
 pub const SCHEMA: &str = "tenon.image-plan/1";
@@ -186,6 +186,53 @@ fn without_checksum(resources: &[Resource], architecture: &str) -> Vec<Problem> 
 }
 
 impl ImagePlan {
+    /// Reads back what [`ImagePlan::to_json`] wrote. Items are made anew from the resources: a
+    /// file whose items say something else was edited, or made by another version.
+    pub fn from_json(value: &Value) -> Result<ImagePlan, Vec<Problem>> {
+        let bad = |what: &str| vec![Problem::new(&BAD_PLAN, what)];
+        if value["schema"] != SCHEMA {
+            return Err(bad(&format!("the plan is not of the schema {SCHEMA}")));
+        }
+        let text = |name: &str| match value[name].as_str() {
+            Some(text) => Ok(text.to_owned()),
+            None => Err(bad(&format!("the plan has no `{name}`"))),
+        };
+        let list = |name: &str| value[name].as_array().into_iter().flatten();
+        let family =
+            family::find(&text("family")?).ok_or_else(|| bad("the plan names no known family"))?;
+        let architecture = text("arch")?;
+        let mut resources = Vec::new();
+        for (at, one) in list("resources").enumerate() {
+            let place = Place { path: format!("resources[{at}]"), ..Place::default() };
+            resources.push(Resource::from_json(one, &place)?);
+        }
+        let exception =
+            |one: &Value| profile::exception(one["feature"].as_str().unwrap_or_default(), one);
+        let plan = ImagePlan {
+            name: text("name")?,
+            family,
+            release: text("release")?,
+            kubernetes: text("kubernetes")?,
+            profiles: list("profiles").filter_map(Value::as_str).map(str::to_owned).collect(),
+            items: item::lower(&resources, family, &architecture),
+            architecture,
+            resources,
+            exceptions: list("exceptions").filter_map(exception).collect(),
+            // Needs have done their work when a plan is made; a plan does not carry them.
+            needs: Vec::new(),
+        };
+        let problems = without_checksum(&plan.resources, &plan.architecture);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        match plan.to_json() == *value {
+            true => Ok(plan),
+            false => {
+                Err(vec![Problem::new(&EDITED_PLAN, "the plan does not follow from its resources")])
+            }
+        }
+    }
+
     /// The plan as `apply --plan` reads it; sorted, without a clock.
     pub fn to_json(&self) -> Value {
         let item = |item: &Item| {
@@ -228,8 +275,6 @@ impl ImagePlan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::family;
-    use crate::problem::Place;
 
     fn wanted(profiles: &[(&str, &str)]) -> Wanted {
         let read = |(name, text): &(&str, &str)| Profile::read(name, text).unwrap();
@@ -274,6 +319,18 @@ mod tests {
         let other = resolve(&wanted(&[("node", NODE), ("hard", &answered)])).unwrap();
         assert_eq!(one.to_json(), other.to_json());
         assert_eq!(one.hash(), other.hash());
+    }
+
+    #[test]
+    fn a_plan_is_read_back_and_an_edited_one_refused() {
+        let plan = resolve(&wanted(&[("node", NODE)])).unwrap();
+        let mut value = plan.to_json();
+        let back = ImagePlan::from_json(&value).unwrap();
+        assert_eq!((back.hash(), back.items), (plan.hash(), plan.items));
+        value["items"][0]["with"]["mode"] = json!("0777");
+        assert_eq!(ImagePlan::from_json(&value).unwrap_err()[0].page.code, "TN03813");
+        value["schema"] = json!("other");
+        assert_eq!(ImagePlan::from_json(&value).unwrap_err()[0].page.code, "TN03812");
     }
 
     #[test]

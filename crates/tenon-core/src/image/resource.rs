@@ -89,6 +89,26 @@ impl Resource {
         Ok((resource, scope))
     }
 
+    /// Reads back what [`Resource::to_json`] wrote.
+    pub fn from_json(value: &Value, place: &Place) -> Result<Resource, Vec<Problem>> {
+        let text = |name: &str| value[name].as_str().unwrap_or_default();
+        let mut table = value["fields"].as_object().cloned().unwrap_or_default();
+        for common in ["rules", "required"] {
+            table.insert(common.to_owned(), value[common].clone());
+        }
+        if let Some(kind) = kind::find(text("kind")) {
+            table.insert(kind.key.to_owned(), value["key"].clone());
+        }
+        let (mut resource, _) = Resource::read(text("kind"), &table, "", place)?;
+        let reason = |one: &Value| {
+            let text = |name: &str| one[name].as_str().unwrap_or_default().to_owned();
+            Reason { feature: text("feature"), why: text("why") }
+        };
+        let reasons = value["reasons"].as_array().into_iter().flatten();
+        resource.reasons = reasons.map(reason).collect();
+        Ok(resource)
+    }
+
     /// `sysctl/net.ipv4.ip_forward`, by which people ask for it.
     pub fn name(&self) -> String {
         format!("{}/{}", self.kind.name, self.key)
