@@ -4,9 +4,8 @@
 //! gather     reads the machine and the metadata service into Facts
 //! apply      makes a plan true: files, units, disks, hooks, record
 //! net        links: who manages them, waiting for them
+//! image      makes a root file system a node image, checks it, seals it
 //! signal     the signal to the CloudFormation stack
-//! signal     the signal to the CloudFormation stack
-//! net        links: who manages them, waiting for them
 //! simulator  a metadata service for desks and tests
 //! sources    reads what --config-source names
 //! root       the directory a run works on
@@ -21,6 +20,7 @@
 pub mod apply;
 pub mod command;
 pub mod gather;
+pub mod image;
 pub mod job;
 pub mod net;
 pub mod rehearsal;

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use super::resource::Resource;
+
 /// Where settings of the kernel lie, the strongest first: a file hides those of the same name in
 /// later directories.
 pub const SYSCTL_PLACES: &[&str] = &[
@@ -41,6 +43,28 @@ pub fn sysctl<'t>(files: &'t BTreeMap<String, String>, key: &str) -> Option<(&'t
         }
     }
     winner
+}
+
+/// True if a value of the kernel is what a resource asks for: equal, or within its bounds.
+pub fn suits(one: &Resource, actual: &str) -> bool {
+    let number = actual.trim().parse::<i64>();
+    let floor = one.number("floor").is_none_or(|floor| number.as_ref().is_ok_and(|n| *n >= floor));
+    let ceiling = one.number("ceiling").is_none_or(|most| number.as_ref().is_ok_and(|n| *n <= most));
+    let same = |value: &str| value.split_whitespace().eq(actual.split_whitespace());
+    one.text("value").is_none_or(same) && floor && ceiling
+}
+
+/// What a resource asks for, in words.
+pub fn wanted_words(one: &Resource) -> String {
+    let bound = |name: &str, words: &str| one.number(name).map(|bound| format!("{words} {bound}"));
+    let value = one.text("value").map(str::to_owned);
+    let words = [value, bound("floor", "at least"), bound("ceiling", "at most")];
+    words.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// Where the kernel shows a setting.
+pub fn kernel_path(key: &str) -> String {
+    format!("/proc/sys/{}", key.replace('.', "/"))
 }
 
 /// The value of a directive for everyone: the first line wins, files are read where they are

@@ -22,6 +22,7 @@ use tenon_core::facts::{DescribedCluster, Instance};
 use tenon_core::problem::Problem;
 
 pub use self::transport::Cloud;
+pub(crate) use self::transport::proxy;
 
 /// Asks EKS for the cluster's values, if the config leaves some out and calls are allowed.
 pub fn discover(
