@@ -6,6 +6,7 @@ mod completions;
 mod config;
 mod explain;
 mod facts;
+mod image;
 mod imds;
 mod init;
 mod launch_template;
@@ -94,6 +95,9 @@ enum Command {
     Rehearse(rehearse::Args),
     /// Print the gathered facts as JSON, the file that --facts takes
     Facts(facts::Args),
+    /// Node images: fetch, apply, verify, seal
+    #[command(subcommand)]
+    Image(image::Command),
     /// The instance metadata service, simulated
     #[command(subcommand)]
     Imds(imds::Command),
@@ -143,6 +147,7 @@ impl Command {
             Command::Bootstrap(args) => bootstrap::run(&args, global),
             Command::Rehearse(args) => rehearse::run(&args, global),
             Command::Facts(args) => facts::run(&args, global),
+            Command::Image(command) => image::run(&command, global),
             Command::Imds(command) => imds::run(&command),
             Command::Net(command) => net::run(&command, global),
             Command::Reference(args) => reference::run(&args),
