@@ -99,11 +99,14 @@ impl Accounts {
         let mut fields = match held {
             Some(fields) if fields.len() == 7 => fields,
             _ => {
-                let own = match id {
+                let gid = id_of(&self.group, name);
+                // A group of the name is there when an earlier run was stopped after it.
+                let twin = gid.map(i64::from).filter(|gid| !self.is_taken(&self.passwd, name, *gid));
+                let own = match id.or(twin) {
                     Some(id) => id,
                     None => free(&[&self.passwd, &self.group], true)?,
                 };
-                let gid = self.group(name, Some(own), true)?;
+                let gid = self.group(name, gid.is_none().then_some(own), true)?;
                 let text = |text: &str| text.to_owned();
                 vec![
                     text(name),
@@ -206,6 +209,8 @@ mod tests {
         assert_eq!(once.group, "root:x:0:\nadm:x:4:syslog,etcd\netcd:x:999:\nssl:x:998:etcd\n");
         assert!(once.shadow.ends_with("etcd:!*:::::::\n"), "{}", once.shadow);
         assert_eq!(once.with(&act).unwrap(), once);
+        let stopped = Accounts { group: once.group.clone(), ..files() };
+        assert_eq!(stopped.with(&act).unwrap(), once);
     }
 
     #[test]

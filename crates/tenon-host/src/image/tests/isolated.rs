@@ -1,0 +1,126 @@
+//! Programs inside the root reach neither the kernel nor the network of the machine that builds.
+
+use std::process::Command as Program;
+use std::time::Duration;
+
+use super::*;
+use crate::image::inside;
+
+/// A root in which the programs of this machine can run: its own directories, read-only.
+fn with_programs(stage: &Stage, work: &str) -> std::process::Output {
+    let own = std::env::current_exe().unwrap();
+    let script = "root=$1 own=$2 name=$3; shift 3\n\
+        for dir in usr lib lib64 bin sbin; do [ -e /$dir ] || continue; rm -rf \"$root/$dir\"; \
+        mkdir -p \"$root/$dir\"; mount --rbind \"/$dir\" \"$root/$dir\"; done\n\
+        TENON_TEST_ROOT=\"$root\" exec \"$own\" --exact \"$name\" --nocapture";
+    Program::new("unshare")
+        .args(["--mount", "sh", "-euc", script, "x"])
+        .arg(stage.path())
+        .arg(own)
+        .arg(format!("image::tests::isolated::{work}"))
+        .output()
+        .unwrap()
+}
+
+fn inside(root: &Root, script: &str) -> Result<String, Problem> {
+    let argv = ["sh", "-c", script].map(str::to_owned);
+    let output = inside::run(root, None, &argv, Duration::from_secs(20))?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// What a build must leave alone: settings, mounts, modules, rules.
+fn machine() -> Vec<String> {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let nft = Program::new("nft").args(["list", "ruleset"]).output();
+    let rules = nft.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let names = |text: String| {
+        let mut names: Vec<_> =
+            text.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect();
+        names.sort_unstable();
+        names.join("\n")
+    };
+    vec![
+        read("/proc/sys/kernel/hostname"),
+        read("/proc/sys/kernel/panic"),
+        read("/proc/sys/net/ipv4/ip_forward"),
+        read("/proc/sys/vm/overcommit_memory"),
+        read("/proc/self/mountinfo"),
+        names(read("/proc/modules")),
+        rules.unwrap_or_default(),
+    ]
+}
+
+#[test]
+fn programs_inside_reach_nothing_outside() {
+    if !is_root() {
+        return;
+    }
+    let name = "programs_inside_reach_nothing_outside";
+    let Some(root) = std::env::var_os("TENON_TEST_ROOT") else {
+        let before = machine();
+        let stage = Stage::new();
+        let output = with_programs(&stage, name);
+        let told = String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && told.contains("1 passed"), "{told}");
+        assert_eq!(machine(), before);
+        return;
+    };
+    let root = Root::open(Path::new(&root)).unwrap();
+    let before = machine();
+    for (script, expected) in [
+        ("echo 77 > /proc/sys/kernel/panic || echo refused", "refused"),
+        ("echo 1 > /sys/kernel/profiling || echo refused", "refused"),
+        ("cat /proc/net/dev | grep -c :", "1"),
+        ("ls /proc | grep -c '^[0-9]*$' | xargs test 9 -gt && echo few", "few"),
+        ("hostname other 2>/dev/null; echo done", "done"),
+        ("mount -t tmpfs x /mnt 2>/dev/null; echo done", "done"),
+        ("ls /dev | sort | tr '\\n' ' '", "fd full null ptmx pts random shm stderr stdin stdout tty urandom zero"),
+        ("echo $SYSTEMD_OFFLINE$DEBIAN_FRONTEND", "1noninteractive"),
+        ("echo x > /tmp/x; echo x > /run/x; ls /run/tenon", "cache"),
+    ] {
+        assert_eq!(inside(&root, script).unwrap(), expected, "{script}");
+    }
+    assert_eq!(machine(), before);
+    assert!(root.list("/tmp").unwrap().is_empty() && root.list("/dev").unwrap().is_empty());
+    let problem = inside(&root, "echo why >&2; exit 3").unwrap_err();
+    assert_eq!((problem.exit(), problem.details.clone()), (6, vec!["why".to_owned()]));
+    let problem = inside(&root, "echo No space left on device >&2; exit 1").unwrap_err();
+    assert_eq!(problem.exit(), 7);
+    let argv = ["sleep", "60"].map(str::to_owned);
+    let late = inside::run(&root, None, &argv, Duration::from_millis(300)).unwrap_err();
+    assert_eq!(late.exit(), 9);
+    commands(&root);
+}
+
+/// A command runs once, again when an input changed, and its outputs are held to what they were.
+fn commands(root: &Root) {
+    let profile = "about = 'x'\n[[command]]\nname = 'count'\nwords = ['sh', '-c', 'cat /etc/in >> /etc/out']\n\
+        inputs = ['/etc/in']\noutputs = ['/etc/out']\nwhy = 'w'\nreason = 'r'\n";
+    let plan = plan(profile);
+    let at = |path: &str| root.join(path);
+    fs::write(at("/etc/in"), "a").unwrap();
+    let apply = || {
+        let options = Options { cache: None, live: false, probe: &|_| Ok(()) };
+        apply::apply(&plan, root, options).unwrap().changed
+    };
+    // The root's programs are those of this machine, and read-only: the record lies in /usr.
+    let ran = apply();
+    assert_eq!(ran, ["command count"]);
+    assert_eq!(apply(), Vec::<String>::new());
+    fs::write(at("/etc/in"), "b").unwrap();
+    assert_eq!(apply(), ["command count"]);
+    assert_eq!(fs::read_to_string(at("/etc/out")).unwrap(), "ab");
+}
+
+#[test]
+fn a_link_in_the_place_of_a_mount_is_refused() {
+    if !is_root() {
+        return;
+    }
+    let stage = Stage::new();
+    fs::remove_dir(stage.at("proc")).unwrap();
+    std::os::unix::fs::symlink("/etc", stage.at("proc")).unwrap();
+    let problem = inside(&stage.root(), "true").unwrap_err();
+    assert_eq!(problem.page.code, "TN06815");
+}
