@@ -35,6 +35,9 @@ pub enum Format {
     /// For code hosts; only where a command finds faults in files.
     #[value(skip)]
     Sarif,
+    /// For CI systems; only where a command runs checks.
+    #[value(skip)]
+    Junit,
 }
 
 impl Format {
@@ -56,6 +59,14 @@ impl Format {
             "text" => Ok(Format::Text),
             "json" => Ok(Format::Json),
             _ => Err("the formats are text and json".to_owned()),
+        }
+    }
+
+    /// The formats of checks.
+    pub fn checks(text: &str) -> Result<Format, String> {
+        match text {
+            "junit" => Ok(Format::Junit),
+            _ => Format::text_or_json(text).map_err(|more| format!("{more}, or junit")),
         }
     }
 

@@ -36,6 +36,8 @@ pub struct Options<'a> {
     pub cache: Option<&'a Cache>,
     /// Change the running kernel, too.
     pub live: bool,
+    /// Leave out packages and commands, which need programs of the root.
+    pub files_only: bool,
     /// Called by name before each step; production looks for a stop here.
     pub probe: Probe<'a>,
 }
@@ -47,6 +49,7 @@ pub struct Report {
     /// Names of the items that were made true.
     pub changed: Vec<String>,
     pub unchanged: usize,
+    pub skipped: usize,
     pub live: Vec<live::Effect>,
 }
 
@@ -58,6 +61,7 @@ impl Report {
             "changed": !self.changed.is_empty() || !self.live.is_empty(),
             "items": self.changed,
             "unchanged": self.unchanged,
+            "skipped": self.skipped,
             "live": self.live.iter().map(live::Effect::to_json).collect::<Vec<_>>(),
         })
     }
@@ -79,13 +83,17 @@ pub fn apply(plan: &ImagePlan, root: &Root, options: Options<'_>) -> Result<Repo
         cache.check(&site)?;
     }
     let mut report = Report { plan_hash: plan.hash(), ..Report::default() };
-    if packages::change(&mut site, options.cache)? {
+    if !options.files_only && packages::change(&mut site, options.cache)? {
         report.changed.push("packages".to_owned());
     }
     let before_live = site.record.before_live.clone();
     let mut record =
         Record { plan_hash: report.plan_hash.clone(), before_live, ..Record::default() };
     for item in &plan.items {
+        if options.files_only && needs_programs(&item.act) {
+            report.skipped += 1;
+            continue;
+        }
         (options.probe)("item")?;
         let entry = make(&site, item, options.cache, &mut report)?;
         record.items.insert(record::name(item), entry);
@@ -101,6 +109,10 @@ pub fn apply(plan: &ImagePlan, root: &Root, options: Options<'_>) -> Result<Repo
     store(&site, record::PLAN, &plan.to_json())?;
     store(&site, record::PATH, &record.to_json())?;
     Ok(report)
+}
+
+fn needs_programs(act: &Act) -> bool {
+    matches!(act, Act::Package { .. } | Act::NoPackage { .. } | Act::Command { .. })
 }
 
 fn store(site: &Site<'_>, path: &str, value: &Value) -> Result<(), Problem> {

@@ -208,7 +208,7 @@ impl Stage {
 
     fn apply_with(&self, probe: crate::apply::Probe<'_>) -> Result<Report, Problem> {
         let cache = self.cache();
-        let options = Options { cache: Some(&cache), live: false, probe };
+        let options = Options { cache: Some(&cache), live: false, files_only: false, probe };
         apply::apply(&self.plan, &self.root(), options)
     }
 

@@ -77,7 +77,7 @@ fn live_changes_what_differs_and_only_that() {
     assert!(fs::read_to_string(at("proc/sys/kernel/panic")).unwrap().starts_with("10"));
     assert_eq!(live::effects(&plan(profile), &root), []);
     let stage = Stage::new();
-    let options = Options { cache: None, live: true, probe: &|_| Ok(()) };
+    let options = Options { cache: None, live: true, files_only: false, probe: &|_| Ok(()) };
     let problem = apply::apply(&stage.plan, &stage.root(), options).unwrap_err();
     assert_eq!(problem.page.code, "TN06820");
 }

@@ -33,6 +33,9 @@ pub struct Args {
     /// Do not fetch what the cache lacks
     #[arg(long)]
     offline: bool,
+    /// Leave out packages and commands, which need programs of the root
+    #[arg(long, conflicts_with = "live")]
+    files_only: bool,
     /// Load settings and modules and start units now, too; only with --root /
     #[arg(long)]
     live: bool,
@@ -45,10 +48,15 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
     let plan = args.choice.plan(&root)?;
     let cache = args.cache.as_deref().map(Cache::open).transpose()?;
     if let (false, Some(cache)) = (args.offline, &cache) {
-        fetch::fetch(&plan, Some(&root), cache)?;
+        fetch::fetch(&plan, (!args.files_only).then_some(&root), cache)?;
     }
     let probe = |_: &'static str| stop::check();
-    let options = Options { cache: cache.as_ref(), live: args.live, probe: &probe };
+    let options = Options {
+        cache: cache.as_ref(),
+        live: args.live,
+        files_only: args.files_only,
+        probe: &probe,
+    };
     let report = apply::apply(&plan, &root, options)?;
     if global.json() {
         return output::answer_json(&report.to_json());
@@ -62,5 +70,11 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
     }
     let (changed, unchanged) = (report.changed.len(), report.unchanged);
     let hash = output::short_hash(&report.plan_hash);
-    output::answer(&format!("{text}{changed} changed, {unchanged} held already; plan {hash}\n"))
+    let skipped = match report.skipped {
+        0 => String::new(),
+        count => format!(", {count} left out"),
+    };
+    output::answer(&format!(
+        "{text}{changed} changed, {unchanged} held already{skipped}; plan {hash}\n"
+    ))
 }

@@ -2,20 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
 use tenon_core::image::check::{self, Check, Half, State};
 use tenon_host::image::verify;
 use tenon_host::stop;
 
 use super::{choice, findings, open};
-use crate::output::{self, Failure, Outcome};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Form {
-    Text,
-    Json,
-    Junit,
-}
+use crate::output::{self, Failure, Format, Outcome};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -39,8 +31,9 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
     /// How to print the answer
-    #[arg(long, value_enum, default_value_t = Form::Text)]
-    output: Form,
+    #[arg(long, value_name = "text|json|junit", default_value = "text")]
+    #[arg(value_parser = Format::checks)]
+    output: Format,
     /// Show what holds, too
     #[arg(long)]
     all: bool,
@@ -59,9 +52,9 @@ pub fn run(args: &Args) -> Outcome {
         checks.retain(|check| verify::concerns(&plan, check, only));
     }
     match args.output {
-        Form::Json => output::answer_json(&check::to_json(&checks, &plan.hash()))?,
-        Form::Junit => output::answer(&check::junit(&checks))?,
-        Form::Text => output::answer(&text(&checks, args.all))?,
+        Format::Json => output::answer_json(&check::to_json(&checks, &plan.hash()))?,
+        Format::Junit => output::answer(&check::junit(&checks))?,
+        _ => output::answer(&text(&checks, args.all))?,
     }
     match check::count(&checks, State::Fail) {
         0 => Ok(()),
