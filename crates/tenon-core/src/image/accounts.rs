@@ -101,7 +101,8 @@ impl Accounts {
             _ => {
                 let gid = id_of(&self.group, name);
                 // A group of the name is there when an earlier run was stopped after it.
-                let twin = gid.map(i64::from).filter(|gid| !self.is_taken(&self.passwd, name, *gid));
+                let twin =
+                    gid.map(i64::from).filter(|gid| !self.is_taken(&self.passwd, name, *gid));
                 let own = match id.or(twin) {
                     Some(id) => id,
                     None => free(&[&self.passwd, &self.group], true)?,

@@ -49,7 +49,8 @@ pub fn sysctl<'t>(files: &'t BTreeMap<String, String>, key: &str) -> Option<(&'t
 pub fn suits(one: &Resource, actual: &str) -> bool {
     let number = actual.trim().parse::<i64>();
     let floor = one.number("floor").is_none_or(|floor| number.as_ref().is_ok_and(|n| *n >= floor));
-    let ceiling = one.number("ceiling").is_none_or(|most| number.as_ref().is_ok_and(|n| *n <= most));
+    let ceiling =
+        one.number("ceiling").is_none_or(|most| number.as_ref().is_ok_and(|n| *n <= most));
     let same = |value: &str| value.split_whitespace().eq(actual.split_whitespace());
     one.text("value").is_none_or(same) && floor && ceiling
 }

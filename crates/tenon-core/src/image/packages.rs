@@ -43,6 +43,15 @@ pub fn dpkg(status: &str) -> Installed {
     installed
 }
 
+/// True if dpkg was stopped in the middle of a package: `updates` are the names of the changes
+/// that it has not yet worked into its status file.
+pub fn dpkg_torn(status: &str, updates: &[String]) -> bool {
+    const WHOLE: &[&str] = &["installed", "config-files", "not-installed"];
+    let states = status.lines().filter_map(|line| line.strip_prefix("Status: "));
+    let torn = |state: &str| !state.split(' ').next_back().is_some_and(|s| WHOLE.contains(&s));
+    !updates.is_empty() || states.into_iter().any(torn)
+}
+
 /// The status file with a package held at its version, which is how dpkg remembers it.
 pub fn dpkg_hold(status: &str, name: &str) -> String {
     let own = format!("Package: {name}");
@@ -186,6 +195,14 @@ impl Manager {
         }
     }
 
+    /// The command line that ends what a killed run began.
+    pub fn finish(self) -> Vec<String> {
+        match self {
+            Manager::Apt => words(&["dpkg", "--configure", "-a"]),
+            Manager::Dnf => words(&["rpm", "--rebuilddb"]),
+        }
+    }
+
     /// The command line that removes packages, and refuses when others stand on them.
     pub fn remove(self, names: &[&str]) -> Vec<String> {
         let start = match self {
@@ -223,6 +240,14 @@ mod tests {
         assert_eq!(held.len(), STATUS.len() - "install".len() + "hold".len());
         assert_eq!(dpkg_hold(&held, "runc"), held);
         assert_eq!(dpkg_hold(STATUS, "gone"), STATUS);
+    }
+
+    #[test]
+    fn a_stopped_dpkg_is_known() {
+        assert!(!dpkg_torn(STATUS, &[]));
+        assert!(dpkg_torn(STATUS, &["0001".into()]));
+        assert!(dpkg_torn("Package: x\nStatus: install ok half-configured\n", &[]));
+        assert_eq!(Manager::Apt.finish().join(" "), "dpkg --configure -a");
     }
 
     #[test]

@@ -127,7 +127,10 @@ fn problem(page: &'static Page, doing: &str, path: &str, error: io::Error) -> Pr
     Problem::new(page, format!("{doing} {path}")).cause(error)
 }
 
-pub(crate) fn parent_fd<'d>(directories: &'d mut Directories<'_>, path: &str) -> io::Result<BorrowedFd<'d>> {
+pub(crate) fn parent_fd<'d>(
+    directories: &'d mut Directories<'_>,
+    path: &str,
+) -> io::Result<BorrowedFd<'d>> {
     let (parent, _) = split(path);
     let directory = directories.get(parent)?;
     directory.map(|directory| directory.fd()).ok_or_else(|| io::ErrorKind::NotFound.into())

@@ -78,7 +78,7 @@ pub fn fetch(plan: &ImagePlan, root: Option<&Root>, cache: &Cache) -> Result<Fet
 fn fetch_packages(plan: &ImagePlan, root: &Root, cache: &Cache) -> Result<Vec<String>, Problem> {
     let facts = facts::gather(root)?;
     if let Some(problem) = facts.refuses(plan) {
-        return Err(problem);
+        return Err(problem.fix("give the root of the image, or --downloads-only"));
     }
     let site = Site::new(root, plan, facts, &|_| stop::check())?;
     let wishes = packages::work(&site).install;

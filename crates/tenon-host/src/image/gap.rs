@@ -30,12 +30,27 @@ pub struct Gap {
 /// How a gap is closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mend {
-    Write { path: String, body: Vec<u8>, dress: Dress },
-    Link { path: String, target: String },
-    Directory { path: String, dress: Dress },
+    Write {
+        path: String,
+        body: Vec<u8>,
+        dress: Dress,
+    },
+    Link {
+        path: String,
+        target: String,
+    },
+    Directory {
+        path: String,
+        dress: Dress,
+    },
     /// Mode and owner of what is there.
-    Dress { path: String, dress: Dress },
-    Remove { path: String },
+    Dress {
+        path: String,
+        dress: Dress,
+    },
+    Remove {
+        path: String,
+    },
     /// By a program or from the cache; the kind of act knows how.
     Own,
     /// Not at all: what stands there is not ours to change.
@@ -52,9 +67,7 @@ impl Site<'_> {
     /// What this item still asks for.
     pub fn gaps(&self, item: &Item) -> Gaps {
         match &item.act {
-            Act::Package { name, version, lock } => {
-                self.package(name, version.as_deref(), *lock)
-            }
+            Act::Package { name, version, lock } => self.package(name, version.as_deref(), *lock),
             Act::NoPackage { name } => Ok(match self.facts.packages.get(name) {
                 Some(package) => gap("not installed", &package.version, Mend::Own),
                 None => Vec::new(),
@@ -73,8 +86,7 @@ impl Site<'_> {
                 self.edited(path, &what, |text| edit::block(text, marker, content))
             }
             Act::Setting { path, name, value } => {
-                let gaps =
-                    self.edited(path, value, |text| edit::setting(text, name, value))?;
+                let gaps = self.edited(path, value, |text| edit::setting(text, name, value))?;
                 let text = self.text(path)?;
                 let actual = edit::value_of(&text, name).unwrap_or("nothing");
                 Ok(gaps.into_iter().map(|gap| Gap { actual: actual.into(), ..gap }).collect())
@@ -105,9 +117,8 @@ impl Site<'_> {
             return Ok(Vec::new());
         }
         let gaps = match self.facts.family.manager {
-            Manager::Apt => self.edited(packages::DPKG_STATUS, "held", |status| {
-                packages::dpkg_hold(status, name)
-            }),
+            Manager::Apt => self
+                .edited(packages::DPKG_STATUS, "held", |status| packages::dpkg_hold(status, name)),
             Manager::Dnf => self.edited(packages::DNF_LOCKS, "held", |locks| {
                 format!("{locks}{}\n", packages::dnf_lock(name, &package.version))
             }),
@@ -127,8 +138,7 @@ impl Site<'_> {
         let Some(next) = now.with(act) else {
             return Ok(gap(format!("{kind} {name}"), "no number", Mend::Refuse(&ACCOUNT_TAKEN)));
         };
-        let pairs =
-            [(now.group, next.group), (now.passwd, next.passwd), (now.shadow, next.shadow)];
+        let pairs = [(now.group, next.group), (now.passwd, next.passwd), (now.shadow, next.shadow)];
         let mut gaps = Vec::new();
         for ((path, mode), (now, next)) in FILES.into_iter().zip(pairs) {
             if now != next {
@@ -163,7 +173,8 @@ impl Site<'_> {
 
     /// The dress asked for, or the gap that says why there is none.
     fn dress(&self, mode: u32, owner: &str) -> Result<Result<Dress, Vec<Gap>>, Problem> {
-        let refuse = || gap(format!("owner {owner}"), "no such account", Mend::Refuse(&UNKNOWN_OWNER));
+        let refuse =
+            || gap(format!("owner {owner}"), "no such account", Mend::Refuse(&UNKNOWN_OWNER));
         Ok(self.owner(owner)?.map(|owner| Dress { mode, owner }).ok_or_else(refuse))
     }
 
@@ -201,9 +212,7 @@ impl Site<'_> {
                 match (bytes == content.as_bytes(), *now == dress) {
                     (true, true) => return Ok(Vec::new()),
                     (true, false) => (actual, Mend::Dress { path, dress }),
-                    (false, _) => {
-                        (actual, Mend::Write { path, body: content.into(), dress })
-                    }
+                    (false, _) => (actual, Mend::Write { path, body: content.into(), dress }),
                 }
             }
             Found::Nothing => (found.words(), Mend::Write { path, body: content.into(), dress }),
@@ -326,7 +335,8 @@ impl Site<'_> {
             let expected = entry.files.get(&path).map_or("", String::as_str);
             let actual = self.hash(&path)?.unwrap_or_else(|| "nothing".to_owned());
             if actual != expected {
-                let (expected, actual) = (format!("{path}: {expected}"), format!("sha256 {actual}"));
+                let (expected, actual) =
+                    (format!("{path}: {expected}"), format!("sha256 {actual}"));
                 gaps.extend(gap(expected, actual, Mend::Own));
             } else if let (Some(mode), Found::File(now)) = (mode, self.found(&path)?) {
                 let dress = Dress { mode, owner: self.keeper };
@@ -343,7 +353,9 @@ impl Site<'_> {
         let held = self.record.of(item).and_then(|entry| entry.inputs.clone());
         let now = self.inputs(inputs)?;
         match held {
-            Some(held) if held != now => Ok(gap("run with these inputs", "inputs changed", Mend::Own)),
+            Some(held) if held != now => {
+                Ok(gap("run with these inputs", "inputs changed", Mend::Own))
+            }
             _ => self.recorded(item),
         }
     }

@@ -50,8 +50,23 @@ exec env -i HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive SYSTEMD_OFF
 
 /// Ends with this process, whatever happens to it.
 const OWN_NAMESPACES: &[&str] = &[
-    "setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--ipc", "--uts", "--net",
-    "--fork", "--kill-child", "--propagation", "private", "sh", "-euc", SCRIPT, "tenon",
+    "setpriv",
+    "--pdeathsig",
+    "KILL",
+    "unshare",
+    "--mount",
+    "--pid",
+    "--ipc",
+    "--uts",
+    "--net",
+    "--fork",
+    "--kill-child",
+    "--propagation",
+    "private",
+    "sh",
+    "-euc",
+    SCRIPT,
+    "tenon",
 ];
 
 /// Places that are mounted over; a link in their place could lead out of the root.
@@ -84,7 +99,8 @@ pub fn run(
     if output.status.success() {
         return Ok(output);
     }
-    let full = output.tail.iter().any(|line| line.contains("No space left on device"));
+    const FULL: &[&str] = &["No space left on device", "enough free space"];
+    let full = output.tail.iter().any(|line| FULL.iter().any(|words| line.contains(words)));
     let page = if full { &NO_SPACE } else { &PROGRAM_FAILED };
     let what = format!("`{}` inside the root ended with {}", argv.join(" "), output.status);
     Err(Problem::new(page, what).details(output.tail))

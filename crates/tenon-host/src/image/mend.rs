@@ -62,8 +62,7 @@ impl Site<'_> {
             previous: previous.filter(|_| dress.mode != LINK_MODE),
         };
         let missing = self.missing(path)?;
-        let batch =
-            Batch { directories: missing, files: vec![file], ..Batch::default() };
+        let batch = Batch { directories: missing, files: vec![file], ..Batch::default() };
         preflight::check(&mut directories, &batch)?;
         files::write(&mut directories, &batch, 1, self.probe)
     }

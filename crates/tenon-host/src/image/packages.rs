@@ -6,19 +6,21 @@ use std::time::Duration;
 use tenon_core::codes::image::PACKAGES_MISSING;
 use tenon_core::image::family::Manager;
 use tenon_core::image::item::Act;
-use tenon_core::image::packages::{Wish, fits};
+use tenon_core::image::packages::{DPKG_STATUS, Wish, dpkg_torn, fits};
 use tenon_core::problem::Problem;
 
 use super::cache::Cache;
 use super::site::{Dress, Site};
 use super::{facts, inside};
+use crate::apply::directories::unreadable;
 use crate::apply::discard::discard;
 use crate::root::Root;
 
 const TIME: Duration = Duration::from_secs(3600);
 /// Asked by Debian's packages before they start a service; 101 says no.
 const POLICY: &str = "/usr/sbin/policy-rc.d";
-const POLICY_TEXT: &str = "#!/bin/sh\n# tenon image: no service starts while an image is built\nexit 101\n";
+const POLICY_TEXT: &str =
+    "#!/bin/sh\n# tenon image: no service starts while an image is built\nexit 101\n";
 
 /// The packages that an apply must install and remove.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -57,21 +59,32 @@ pub fn work<'p>(site: &Site<'p>) -> Work<'p> {
 /// Does the work, and reads the database again.
 pub fn change(site: &mut Site<'_>, cache: Option<&Cache>) -> Result<bool, Problem> {
     forget_policy(site.root)?;
-    let work = work(site);
-    if work.is_empty() {
+    let manager = site.facts.family.manager;
+    let (work, torn) = (work(site), manager == Manager::Apt && is_torn(site)?);
+    if work.is_empty() && !torn {
         return Ok(false);
     }
-    let manager = site.facts.family.manager;
     (site.probe)("packages")?;
     if manager == Manager::Apt {
         let dress = Dress { mode: 0o755, owner: site.keeper };
         site.write_file(POLICY, POLICY_TEXT.as_bytes(), dress)?;
     }
-    let changed = run(site, manager, &work, cache);
+    let finished = match torn {
+        true => inside::run(site.root, None, &manager.finish(), TIME).map(|_| ()),
+        false => Ok(()),
+    };
+    let changed = finished.and_then(|()| run(site, manager, &work, cache));
     forget_policy(site.root)?;
     changed?;
     site.facts.packages = facts::installed(site.root, manager)?;
     Ok(true)
+}
+
+/// True if an earlier run was stopped while dpkg worked.
+fn is_torn(site: &Site<'_>) -> Result<bool, Problem> {
+    let updates = "/var/lib/dpkg/updates";
+    let names = site.root.list(updates).map_err(|error| unreadable(updates, error))?;
+    Ok(dpkg_torn(&site.text(DPKG_STATUS)?, &names))
 }
 
 fn run(
@@ -101,8 +114,12 @@ fn run(
 
 /// A package manager that lacks packages says so in its own words.
 fn not_there(problem: Problem) -> Problem {
-    const WORDS: &[&str] =
-        &["Unable to fetch", "Unable to locate", "no installation candidate", "Unable to find a match"];
+    const WORDS: &[&str] = &[
+        "Unable to fetch",
+        "Unable to locate",
+        "no installation candidate",
+        "Unable to find a match",
+    ];
     let says = |line: &String| WORDS.iter().any(|word| line.contains(word));
     match problem.details.iter().any(says) {
         true => Problem::new(&PACKAGES_MISSING, "the cache lacks packages of the plan")

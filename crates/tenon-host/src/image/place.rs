@@ -49,7 +49,8 @@ impl Site<'_> {
         self.make_directories(path, None)?;
         directories.forget();
         (self.probe)("temporary")?;
-        let parent = parent_fd(&mut directories, path).map_err(|e| write_problem("opening", path, e))?;
+        let parent =
+            parent_fd(&mut directories, path).map_err(|e| write_problem("opening", path, e))?;
         let temporary = temporary_name(path);
         let placed = fill(parent, &temporary, content, dress, path).and_then(|sha256| {
             if let Some(pinned) = pinned.filter(|pinned| pinned.sha256 != sha256) {

@@ -91,8 +91,9 @@ fn mount(one: &Resource, kernel: &Root) -> Look {
     let has = |option: &&&str| {
         let name = option.split('=').next().unwrap_or_default();
         // Sizes and modes are rounded and rewritten by the kernel: their names are compared.
-        options.iter().any(|held| *held == **option || held.split('=').next() == Some(name) && option.contains('='))
-            || matches!(**option, "defaults" | "rw")
+        options.iter().any(|held| {
+            *held == **option || held.split('=').next() == Some(name) && option.contains('=')
+        }) || matches!(**option, "defaults" | "rw")
     };
     let lacking: Vec<&str> = wanted.iter().filter(|option| !has(option)).copied().collect();
     let actual = match (table.is_some(), line) {

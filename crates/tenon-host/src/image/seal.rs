@@ -71,7 +71,8 @@ const CREDENTIALS: &[&str] = &[
     "/var/lib/kubelet/pki/*",
 ];
 /// Where builds and machines leave things; what packages bring to /usr is theirs.
-const SEARCHED: &[&str] = &["/etc", "/root", "/home", "/var", "/opt", "/srv", "/usr/local", "/boot"];
+const SEARCHED: &[&str] =
+    &["/etc", "/root", "/home", "/var", "/opt", "/srv", "/usr/local", "/boot"];
 /// Nothing that is a key or a token is larger.
 const LARGEST: u64 = 1 << 20;
 const DEEPEST: usize = 40;
@@ -221,7 +222,9 @@ fn secret(bytes: &[u8]) -> Option<&'static str> {
         return Some("an AWS access key");
     }
     let is_token = |word: &str| {
-        word.starts_with("eyJ") && word.len() > 40 && word.split('.').filter(|p| p.len() > 8).count() == 3
+        word.starts_with("eyJ")
+            && word.len() > 40
+            && word.split('.').filter(|p| p.len() > 8).count() == 3
     };
     words().any(is_token).then_some("a token")
 }

@@ -38,7 +38,8 @@ fn serve(body: Vec<u8>, answer: Answer) -> (String, Arc<Mutex<Vec<usize>>>) {
 }
 
 fn head(status: &str, length: usize) -> Vec<u8> {
-    format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n").into_bytes()
+    format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n")
+        .into_bytes()
 }
 
 fn whole(body: &[u8], from: usize, _: usize) -> Vec<u8> {

@@ -143,7 +143,8 @@ fn a_full_or_read_only_disk_ends_with_7_and_leaves_no_stray() {
         let cache = tempfile::tempdir().unwrap();
         Stage::pin(cache.path(), &body);
         let cache = Cache::open(&cache.path().join("cache")).unwrap();
-        let options = Options { cache: Some(&cache), live: false, files_only: false, probe: &|_| Ok(()) };
+        let options =
+            Options { cache: Some(&cache), live: false, files_only: false, probe: &|_| Ok(()) };
         let problem = apply::apply(&plan, &root, options).unwrap_err();
         assert_eq!(problem.exit(), 7, "{problem:?}");
         let names = root.list("/usr/bin").unwrap_or_default();

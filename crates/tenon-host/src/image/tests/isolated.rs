@@ -9,14 +9,14 @@ use crate::image::inside;
 /// Runs a test again where the root has the programs of this machine, read-only.
 fn with_programs(stage: &Stage, work: &str) -> std::process::Output {
     let own = std::env::current_exe().unwrap();
-    let script = "root=$1 own=$2 name=$3\n\
+    let script = "root=$1 own=$2 test=$3\n\
         show() { mkdir -p \"$root$1\"; mount --bind \"$1\" \"$root$1\"; \
         mount -o remount,bind,ro \"$root$1\"; }\n\
         rm -r \"$root/bin\"\n\
         for place in /usr/bin /usr/sbin /usr/lib64 /usr/lib/*-linux-gnu; do \
         [ ! -d $place ] || show $place; done\n\
         for name in bin sbin lib lib64; do [ ! -d /$name ] || ln -s usr/$name \"$root/$name\"; done\n\
-        TENON_TEST_ROOT=\"$root\" exec \"$own\" --exact \"$name\" --nocapture";
+        TENON_TEST_ROOT=\"$root\" exec \"$own\" --exact \"$test\" --nocapture";
     Program::new("unshare")
         .args(["--mount", "sh", "-euc", script, "x"])
         .arg(stage.path())
@@ -32,6 +32,24 @@ fn inside(root: &Root, script: &str) -> Result<String, Problem> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
+/// Every setting of the kernel that somebody could change. The last process id changes by itself.
+fn settings() -> Vec<String> {
+    let (mut found, mut todo) = (Vec::new(), vec![PathBuf::from("/proc/sys")]);
+    while let Some(next) = todo.pop() {
+        for entry in fs::read_dir(next).into_iter().flatten().flatten() {
+            let (path, meta) = (entry.path(), entry.metadata().unwrap());
+            if meta.is_dir() {
+                todo.push(path);
+            } else if meta.mode() & 0o200 != 0 && !path.ends_with("ns_last_pid") {
+                let value = fs::read(&path).unwrap_or_default();
+                found.push(format!("{} {}", path.display(), String::from_utf8_lossy(&value)));
+            }
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
 /// What a build must leave alone: settings, mounts, modules, rules.
 fn machine() -> Vec<String> {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
@@ -44,10 +62,7 @@ fn machine() -> Vec<String> {
         names.join("\n")
     };
     vec![
-        read("/proc/sys/kernel/hostname"),
-        read("/proc/sys/kernel/panic"),
-        read("/proc/sys/net/ipv4/ip_forward"),
-        read("/proc/sys/vm/overcommit_memory"),
+        settings().join("\n"),
         read("/proc/self/mountinfo"),
         format!("{:?}", fs::metadata("/usr/lib").and_then(|meta| meta.modified()).ok()),
         names(read("/proc/modules")),
@@ -80,7 +95,10 @@ fn programs_inside_reach_nothing_outside() {
         ("ls /proc | grep -c '^[0-9]*$' | xargs test 9 -gt && echo few", "few"),
         ("hostname other 2>/dev/null; echo done", "done"),
         ("mount -t tmpfs x /mnt 2>/dev/null; echo done", "done"),
-        ("ls /dev | sort | tr '\\n' ' '", "fd full null ptmx pts random shm stderr stdin stdout tty urandom zero"),
+        (
+            "ls /dev | sort | tr '\\n' ' '",
+            "fd full null ptmx pts random shm stderr stdin stdout tty urandom zero",
+        ),
         ("echo $SYSTEMD_OFFLINE$DEBIAN_FRONTEND", "1noninteractive"),
         ("echo x > /tmp/x; echo x > /run/x; ls /run/tenon", "cache"),
     ] {

@@ -47,16 +47,22 @@ const CHANGES: &[(&str, Change)] = &[
         s.write("etc/sysctl.conf", b"kernel.pid_max = 4194303\n");
     }),
     ("effective-sshd PermitRootLogin", |s| {
-        s.write("etc/ssh/sshd_config", b"PermitRootLogin yes\nInclude /etc/ssh/sshd_config.d/*.conf\n");
+        s.write(
+            "etc/ssh/sshd_config",
+            b"PermitRootLogin yes\nInclude /etc/ssh/sshd_config.d/*.conf\n",
+        );
     }),
-    ("file /etc/modules-load.d/tenon.conf", |s| edit(s, "etc/modules-load.d/tenon.conf", "overlay", "")),
+    ("file /etc/modules-load.d/tenon.conf", |s| {
+        edit(s, "etc/modules-load.d/tenon.conf", "overlay", "")
+    }),
     ("kernel-argument audit", |s| edit(s, "etc/default/grub.d/90-tenon.cfg", "audit=1", "audit=0")),
     ("kernel-argument quiet", |s| edit(s, "etc/default/grub", "splash", "splash quiet")),
     ("file /etc/systemd/system/tenon-x.service", |s| {
         edit(s, "etc/systemd/system/tenon-x.service", "true", "false");
     }),
     ("link /etc/systemd/system/multi-user.target.wants/tenon-x.service", |s| {
-        fs::remove_file(s.at("etc/systemd/system/multi-user.target.wants/tenon-x.service")).unwrap();
+        fs::remove_file(s.at("etc/systemd/system/multi-user.target.wants/tenon-x.service"))
+            .unwrap();
     }),
     ("link /etc/systemd/system/ufw.service", |s| relink(s, "etc/systemd/system/ufw.service", "/x")),
     ("download /usr/bin/kubelet", |s| edit(s, "usr/bin/kubelet", "kubelet", "kubelot")),
@@ -134,7 +140,8 @@ fn the_running_kernel_is_judged_apart() {
     let kernel = Root::open(kernel.path()).unwrap();
     let checks = verify(&stage.plan, &stage.root(), Some(&kernel)).unwrap();
     let state = |name: &str| {
-        let running = |c: &&Check| c.half == Half::Running && format!("{} {}", c.act, c.key) == name;
+        let running =
+            |c: &&Check| c.half == Half::Running && format!("{} {}", c.act, c.key) == name;
         let check = checks.iter().find(running).unwrap_or_else(|| panic!("{name}"));
         (check.state, check.actual.clone())
     };

@@ -52,7 +52,10 @@ fn the_plan_and_the_record_are_left_in_the_root() {
     assert_eq!(plan_of(&stage.root()).unwrap().hash(), stage.plan.hash());
     let record = json(&stage.at("usr/lib/tenon/image/record.json"));
     assert_eq!(record["planHash"], stage.plan.hash());
-    assert_eq!(record["items"]["download /opt/cni/bin"]["files"]["/usr/bin/b"], sha256(b"program b"));
+    assert_eq!(
+        record["items"]["download /opt/cni/bin"]["files"]["/usr/bin/b"],
+        sha256(b"program b")
+    );
 }
 
 /// Every step of an apply is a place to be stopped at.
@@ -94,4 +97,67 @@ fn a_changed_plan_changes_only_what_differs() {
     stage.apply().unwrap();
     stage.plan = plan(&PROFILE.replace("welcome", "go away"));
     assert_eq!(stage.apply().unwrap().changed, ["file /etc/motd"]);
+}
+
+/// Without a machine of that family: packages and commands left out, files as they will be.
+#[test]
+fn the_files_of_another_family_are_made_without_its_programs() {
+    let mut stage = Stage::new();
+    let mut text = stage.plan.to_json();
+    text["family"] = "al2023".into();
+    text["release"] = "2023.9".into();
+    let resources = text["resources"].as_array().unwrap().iter();
+    let read = |one| tenon_core::image::resource::Resource::from_json(one, &Default::default());
+    stage.plan.resources = resources.map(|one| read(one).unwrap()).collect();
+    stage.plan.family = family::find("al2023").unwrap();
+    stage.plan.release = "2023.9".into();
+    stage.write("etc/os-release", b"ID=\"amzn\"\nVERSION_ID=\"2023\"\n");
+    stage.write("boot/loader/entries/a.conf", b"title a\noptions root=UUID=1 quiet\n");
+    let run = || {
+        let options = Options { cache: None, live: false, files_only: true, probe: &|_| Ok(()) };
+        apply::apply(&stage.plan, &stage.root(), options).unwrap()
+    };
+    let first = run();
+    assert!(first.changed.len() > 12 && first.skipped == 2, "{first:?}");
+    let entry = fs::read_to_string(stage.at("boot/loader/entries/a.conf")).unwrap();
+    assert_eq!(entry, "title a\noptions root=UUID=1 audit=1\n");
+    let grub = fs::read_to_string(stage.at("etc/default/grub")).unwrap();
+    assert!(grub.contains("GRUB_CMDLINE_LINUX=\"audit=1\"\n") && !grub.contains("quiet"));
+    assert_eq!(run().changed, Vec::<String>::new());
+}
+
+/// An archive of a container image is placed if it holds the pinned digest, and a unit imports it.
+#[test]
+fn a_cached_image_is_placed_with_the_unit_that_imports_it() {
+    let manifest = b"{\"schemaVersion\": 2}";
+    let hex = sha256(manifest);
+    let index = format!("{{\"manifests\": [{{\"digest\": \"sha256:{hex}\"}}]}}");
+    let blob = format!("blobs/sha256/{hex}");
+    let mut stage = Stage::new();
+    stage.plan = plan(&format!(
+        "about = 'x'\n[[cached-image]]\nname = 'pause'\nreference = 'registry.k8s.io/pause'\n\
+         digest = 'sha256:{hex}'\npin = true\nnames = ['localhost/pause']\nreason = 'r'\n"
+    ));
+    let problem = stage.apply().unwrap_err();
+    assert!(problem.page.code == "TN10812" && problem.what.contains("skopeo copy docker://"));
+    let archived = |body: &[u8]| {
+        let files: [(&str, &[u8]); 2] = [("index.json", index.as_bytes()), (&blob, body)];
+        let mut plain = Vec::new();
+        std::io::Read::read_to_end(
+            &mut flate2::read::GzDecoder::new(&archive(&files)[..]),
+            &mut plain,
+        )
+        .unwrap();
+        fs::write(stage.place.path().join(format!("cache/images/{hex}.tar")), plain).unwrap();
+    };
+    archived(b"another manifest");
+    assert_eq!(stage.apply().unwrap_err().page.code, "TN10813");
+    archived(manifest);
+    assert_eq!(stage.apply().unwrap().changed, ["cached-image registry.k8s.io/pause"]);
+    let unit = format!("etc/systemd/system/tenon-image-{}.service", &hex[..12]);
+    assert!(fs::read_to_string(stage.at(&unit)).unwrap().contains(&format!("{hex}.tar")));
+    assert!(stage.at(&format!("var/lib/tenon/images/{hex}.tar")).exists());
+    assert_eq!(stage.apply().unwrap().changed, Vec::<String>::new());
+    fs::write(stage.at(&format!("var/lib/tenon/images/{hex}.tar")), "torn").unwrap();
+    assert_eq!(stage.apply().unwrap().changed.len(), 1);
 }
