@@ -94,4 +94,25 @@ super::pages! {
     RECORD_DAMAGED = "TN12813" "image-record-damaged",
         why: "the record of the last apply cannot be read, so nothing is known about what was unpacked",
         fix: "remove usr/lib/tenon/image/record.json from the root and apply again";
+    UNKNOWN_RESOURCE = "TN03840" "image-unknown-resource",
+        why: "only resources of the plan can be explained",
+        fix: "see the names with `tenon image plan`: KIND/KEY, such as sysctl/kernel.panic";
+    UNKNOWN_COMPONENT = "TN03841" "image-unknown-component",
+        why: "a component is something that Tenon knows where to get and where to put",
+        fix: "see the components in docs/guides/images.md; anything else is a download in spec.files";
+    COMPONENT_VERSION = "TN03842" "image-component-version",
+        why: "a version is chosen by somebody, never by what happens to be newest",
+        fix: "give a version in spec.components, or one that the pin file of this Kubernetes knows";
+    IMAGE_UNKNOWN_FIELD = "TN03843" "image-config-unknown-field",
+        why: "unknown fields are refused so that typos do not pass",
+        fix: "remove the field, or correct its name";
+    BAD_SET = "TN03844" "image-bad-set",
+        why: "--set takes a path of the config and a value: spec.kubernetes=1.34.2",
+        fix: "write PATH=VALUE; the paths are those of the config";
+    BAD_MANIFEST = "TN03845" "image-bad-manifest",
+        why: "only manifests that `tenon image manifest` printed can be compared",
+        fix: "make the manifest again: `tenon image manifest --root DIR > manifest.json`";
+    NO_FAMILY = "TN03846" "image-no-family",
+        why: "without a root nothing says for which distribution the plan shall be",
+        fix: "give --family, spec.family in the config, or --root";
 }

@@ -12,6 +12,8 @@ pub struct Family {
     pub manager: Manager,
     /// Where packages put their units.
     pub units: &'static str,
+    /// What is planned for when nobody names a release.
+    pub release: &'static str,
     /// Values of `ID` in os-release.
     pub ids: &'static [&'static str],
     /// Logical names that are not the real ones here; an empty list means that the family has
@@ -30,6 +32,7 @@ pub static FAMILIES: &[Family] = &[
         name: "al2023",
         manager: Manager::Dnf,
         units: "/usr/lib/systemd/system",
+        release: "2023",
         ids: &["amzn"],
         names: &[
             ("conntrack", &["conntrack-tools"]),
@@ -48,6 +51,7 @@ pub static FAMILIES: &[Family] = &[
         name: "debian",
         manager: Manager::Apt,
         units: "/lib/systemd/system",
+        release: "bookworm",
         ids: &["debian"],
         names: DEBIAN,
     },
@@ -55,6 +59,7 @@ pub static FAMILIES: &[Family] = &[
         name: "ubuntu",
         manager: Manager::Apt,
         units: "/lib/systemd/system",
+        release: "24.04",
         ids: &["ubuntu"],
         names: DEBIAN,
     },
