@@ -175,12 +175,12 @@ fn value_lines(value: &Value) -> String {
 }
 
 fn reason(one: &Reason) -> String {
-    wrapped(&format!("  {:<10}", one.feature), &one.why, 13)
+    wrapped(&format!("  {:<10}", one.feature), &one.why, 12)
 }
 
 /// One line for each profile.
 pub fn profiles(list: &[Profile]) -> String {
-    let row = |one: &Profile| wrapped(&format!("{:<12}", one.name), &one.about, 13);
+    let row = |one: &Profile| wrapped(&format!("{:<12}", one.name), &one.about, 12);
     list.iter().map(row).collect()
 }
 

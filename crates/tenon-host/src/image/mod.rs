@@ -11,6 +11,7 @@
 //! apply     all items in order, then the record
 //! live      the running kernel, only when asked for
 //! verify    checks; running adds what the kernel says
+//! manifest  what is in the root, for the manifest and the bill of materials
 //! seal      the last step before a snapshot
 //! ```
 //!
@@ -23,6 +24,7 @@ pub mod fetch;
 mod gap;
 mod inside;
 pub mod live;
+pub mod manifest;
 mod mend;
 mod packages;
 mod place;

@@ -95,7 +95,7 @@ enum Command {
     Rehearse(rehearse::Args),
     /// Print the gathered facts as JSON, the file that --facts takes
     Facts(facts::Args),
-    /// Node images: fetch, apply, verify, seal
+    /// Node images: plan, fetch, apply, verify, seal, manifest
     #[command(subcommand)]
     Image(image::Command),
     /// The instance metadata service, simulated

@@ -1,59 +1,42 @@
-//! Which plan a command works with: a file, or profiles resolved for the root at hand.
+//! Which plan a command works with: a file, or what is wanted, resolved for the root at hand.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use tenon_core::codes::host::FILE_READ;
 use tenon_core::codes::image::BAD_PLAN;
-use tenon_core::image::plan::{self, ImagePlan, Wanted};
+use tenon_core::image::plan::ImagePlan;
 use tenon_core::problem::Problem;
 use tenon_host::image::facts;
 use tenon_host::root::Root;
 
 use super::findings;
+use super::wanted::{self, WantedArgs};
 use crate::output::Failure;
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct Choice {
     /// The plan that `tenon image plan --output json` printed
-    #[arg(long, value_name = "FILE", required_unless_present = "profile")]
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["profile", "config"])]
+    #[arg(conflicts_with_all = ["profile", "config", "set", "family", "kubernetes"])]
     plan: Option<PathBuf>,
-    /// Profiles to plan for this root, instead of a plan
-    #[arg(long, value_name = "NAME", value_delimiter = ',', conflicts_with = "plan")]
-    profile: Vec<String>,
-    /// Version of Kubernetes that the profiles are resolved for
-    #[arg(long, value_name = "VERSION", default_value = "1.34.2", conflicts_with = "plan")]
-    kubernetes: String,
+    #[command(flatten)]
+    wanted: WantedArgs,
 }
 
 impl Choice {
     /// The plan that was chosen.
     pub fn plan(&self, root: &Root) -> Result<ImagePlan, Failure> {
-        if let Some(path) = &self.plan {
-            return read(path);
+        match &self.plan {
+            Some(path) => read(path),
+            None => Ok(self.wanted.plan(Some(&facts::gather(root)?))?.0),
         }
-        let facts = facts::gather(root)?;
-        let wanted = Wanted {
-            name: format!("{}-{}", facts.family.name, facts.architecture),
-            family: facts.family,
-            release: facts.release,
-            architecture: facts.architecture,
-            kubernetes: self.kubernetes.clone(),
-            profiles: self.profile.clone(),
-            own_profiles: Vec::new(),
-            wishes: Vec::new(),
-            exceptions: Vec::new(),
-        };
-        plan::resolve(&wanted).map_err(findings)
     }
 }
 
 /// Reads a plan from a file.
 pub fn read(path: &Path) -> Result<ImagePlan, Failure> {
-    let shown = path.display();
-    let bytes = std::fs::read(path)
-        .map_err(|error| Problem::new(&FILE_READ, format!("reading {shown}")).cause(error))?;
-    let value: Value = serde_json::from_slice(&bytes)
-        .map_err(|error| Problem::new(&BAD_PLAN, format!("{shown} is no JSON")).cause(error))?;
+    let value: Value = serde_json::from_str(&wanted::read(path)?).map_err(|error| {
+        Problem::new(&BAD_PLAN, format!("{} is no JSON", path.display())).cause(error)
+    })?;
     ImagePlan::from_json(&value).map_err(findings)
 }
