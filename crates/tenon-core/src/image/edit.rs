@@ -53,7 +53,7 @@ pub fn setting(text: &str, name: &str, value: &str) -> String {
         let bare = line.trim_start().trim_start_matches(['#', ';']).trim_start();
         bare.len() < line.trim_start().len() && is_name(&bare)
     };
-    let model = named.first().copied().or_else(|| lines.iter().position(|line| shown(&line)));
+    let model = named.first().copied().or_else(|| lines.iter().position(shown));
     let style = model.map_or_else(|| usual_separator(text), |at| separator(lines[at], name));
     let new = format!("{name}{style}{value}\n");
     let place = match (named.first(), model) {
