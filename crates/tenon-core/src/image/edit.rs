@@ -92,6 +92,40 @@ fn usual_separator(text: &str) -> &'static str {
     pair.map_or(" = ", |(line, name)| separator(line, name))
 }
 
+/// Gives these arguments to every line of a PAM file that names the module; an argument with `-`
+/// before it is taken away. None if no line names the module: where it belongs is not ours to say.
+pub fn pam(text: &str, module: &str, arguments: &[String]) -> Option<String> {
+    let mut found = false;
+    let mut edit = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        // `auth [success=1 default=ignore] pam_unix.so nullok`: the control may have blanks.
+        let at = words.iter().position(|word| word.rsplit('/').next() == Some(module));
+        let Some(at) = at.filter(|_| !line.trim_start().starts_with('#')) else {
+            return line.to_owned();
+        };
+        found = true;
+        let (head, held) = words.split_at(at + 1);
+        let mut next: Vec<&str> = held.to_vec();
+        for argument in arguments {
+            let (gone, bare) =
+                argument.strip_prefix('-').map_or((false, argument.as_str()), |bare| (true, bare));
+            let name = bare.split('=').next().unwrap_or_default();
+            let own = |word: &&str| word.split('=').next() == Some(name);
+            match (gone, next.iter().position(own)) {
+                (true, _) => next.retain(|word| !own(&word)),
+                (false, Some(at)) => next[at] = bare,
+                (false, None) => next.push(bare),
+            }
+        }
+        match next == held {
+            true => line.to_owned(),
+            false => format!("{}\n", [head, &next].concat().join(" ")),
+        }
+    };
+    let edited: String = text.split_inclusive('\n').map(&mut edit).collect();
+    found.then_some(edited)
+}
+
 /// Where a boot loader's words stand in a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BootLine {
@@ -216,6 +250,20 @@ mod tests {
             assert_eq!(setting(&edited, "PASS_MAX_DAYS", "365"), edited);
             assert_eq!(value_of(&edited, "PASS_MAX_DAYS"), Some("365"));
         }
+    }
+
+    #[test]
+    fn arguments_of_pam_are_words_of_their_lines() {
+        let text =
+            "# auth pam_unix.so\nauth [success=1 default=ignore] pam_unix.so nullok remember=1\n";
+        let wanted = ["-nullok".to_owned(), "remember=24".to_owned(), "use_authtok".to_owned()];
+        let edited = pam(text, "pam_unix.so", &wanted).unwrap();
+        assert_eq!(
+            edited,
+            "# auth pam_unix.so\nauth [success=1 default=ignore] pam_unix.so remember=24 use_authtok\n"
+        );
+        assert_eq!(pam(&edited, "pam_unix.so", &wanted), Some(edited));
+        assert_eq!(pam(text, "pam_faillock.so", &wanted), None);
     }
 
     #[test]
