@@ -20,7 +20,7 @@ use ureq::tls::{RootCerts, TlsConfig};
 use super::cache::Cache;
 use super::place::{Pinned, wrong_content};
 use super::site::{Site, digest_all, hash, hex};
-use super::{facts, packages};
+use super::{facts, packages, registry};
 use crate::apply::directories::unreadable;
 use crate::apply::files::write_problem;
 use crate::command;
@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// For one attempt; the next one goes on where it stopped.
 const ATTEMPT: Duration = Duration::from_secs(1800);
 /// No answer, or no byte of a body, for so long ends an attempt.
-const SILENCE: Duration = Duration::from_secs(30);
+pub const SILENCE: Duration = Duration::from_secs(30);
 const MOST_REDIRECTS: u32 = 5;
 const CHUNK: usize = 1 << 16;
 const TELL_EVERY: Duration = Duration::from_secs(2);
@@ -62,12 +62,17 @@ pub fn fetch(plan: &ImagePlan, root: Option<&Root>, cache: &Cache) -> Result<Fet
         match act {
             _ if path.exists() => fetched.had += 1,
             Act::Download { url, sha256, .. } => {
-                let pinned = Pinned { sha256, name: url };
-                fetched.bytes += download(pinned, &path, &environment, SILENCE)?;
+                let source = Source { pinned: Pinned { sha256, name: url }, headers: &[] };
+                fetched.bytes += download(source, &path, &environment, SILENCE)?;
                 fetched.files.push(url.clone());
             }
-            // Says how the archive gets there.
-            other => drop(cache.open_entry(other)?),
+            Act::CachedImage { reference, digest, .. } => {
+                let architecture = &plan.architecture;
+                fetched.bytes +=
+                    registry::pull(reference, digest, architecture, &path, &environment)?;
+                fetched.files.push(format!("{reference}@{digest}"));
+            }
+            _ => {}
         }
     }
     if let Some(root) = root {
@@ -115,18 +120,27 @@ enum Verdict {
     Local(Problem),
 }
 
+/// Where content comes from, and what it must be.
+#[derive(Clone, Copy)]
+pub struct Source<'a> {
+    /// By its address.
+    pub pinned: Pinned<'a>,
+    pub headers: &'a [(&'static str, String)],
+}
+
 /// Downloads one file and gives its size. `silence` without a byte ends an attempt.
-fn download(
-    pinned: Pinned<'_>,
+pub fn download(
+    source: Source<'_>,
     to: &Path,
     environment: &Environment,
     silence: Duration,
 ) -> Result<u64, Problem> {
+    let pinned = source.pinned;
     let (url, part) = (pinned.name, to.with_extension("part"));
     let (mut barren, mut first) = (0, None);
     let actual = loop {
         let before = size(&part);
-        let cause = match watched(agent(environment, url), url, &part, silence)? {
+        let cause = match watched(agent(environment, url), source, &part, silence)? {
             Verdict::Done(sha256) => break sha256,
             Verdict::Refused(words) => {
                 let what = format!("{url} is refused");
@@ -153,15 +167,19 @@ fn download(
 /// One attempt on a thread of its own, left behind when it stays silent or a stop is asked for.
 fn watched(
     agent: ureq::Agent,
-    url: &str,
+    source: Source<'_>,
     part: &Path,
     silence: Duration,
 ) -> Result<Verdict, Problem> {
     let left_behind = Arc::new(AtomicBool::new(false));
     let (sender, receiver) = mpsc::channel();
-    let work = (url.to_owned(), part.to_owned(), Arc::clone(&left_behind));
+    let mut request = agent.get(source.pinned.name);
+    for (name, value) in source.headers {
+        request = request.header(*name, value);
+    }
+    let work = (source.pinned.name.to_owned(), part.to_owned(), Arc::clone(&left_behind));
     // Nobody listens any more when the attempt was left behind; that send may fail.
-    std::thread::spawn(move || drop(sender.send(attempt(&agent, &work.0, &work.1, &work.2))));
+    std::thread::spawn(move || drop(sender.send(attempt(request, &work.0, &work.1, &work.2))));
     let (mut grown, mut at) = (size(part), Instant::now());
     loop {
         match receiver.recv_timeout(stop::SLICE) {
@@ -201,7 +219,7 @@ fn keep(pinned: Pinned<'_>, actual: &str, part: &Path, to: &Path) -> Result<u64,
     Ok(length)
 }
 
-fn agent(environment: &Environment, url: &str) -> ureq::Agent {
+pub fn agent(environment: &Environment, url: &str) -> ureq::Agent {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = TlsConfig::builder()
         .unversioned_rustls_crypto_provider(provider)
@@ -219,9 +237,13 @@ fn agent(environment: &Environment, url: &str) -> ureq::Agent {
         .new_agent()
 }
 
-fn attempt(agent: &ureq::Agent, url: &str, part: &Path, left_behind: &AtomicBool) -> Verdict {
+fn attempt(
+    mut request: ureq::RequestBuilder<ureq::typestate::WithoutBody>,
+    url: &str,
+    part: &Path,
+    left_behind: &AtomicBool,
+) -> Verdict {
     let have = size(part);
-    let mut request = agent.get(url);
     if have > 0 {
         request = request.header("range", format!("bytes={have}-"));
     }
@@ -336,9 +358,9 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let to = place.path().join("file");
         let sha256 = tenon_core::plan::digest::sha256(b"halfrest");
-        let pinned = Pinned { sha256: &sha256, name: &url };
+        let source = Source { pinned: Pinned { sha256: &sha256, name: &url }, headers: &[] };
         let silence = Duration::from_millis(300);
-        assert_eq!(download(pinned, &to, &Environment::default(), silence).unwrap(), 8);
+        assert_eq!(download(source, &to, &Environment::default(), silence).unwrap(), 8);
         assert_eq!(fs::read(to).unwrap(), b"halfrest");
     }
 
