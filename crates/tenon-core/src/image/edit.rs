@@ -112,7 +112,7 @@ pub fn pam(text: &str, module: &str, arguments: &[String]) -> Option<String> {
             let name = bare.split('=').next().unwrap_or_default();
             let own = |word: &&str| word.split('=').next() == Some(name);
             match (gone, next.iter().position(own)) {
-                (true, _) => next.retain(|word| !own(&word)),
+                (true, _) => next.retain(|word| !own(word)),
                 (false, Some(at)) => next[at] = bare,
                 (false, None) => next.push(bare),
             }

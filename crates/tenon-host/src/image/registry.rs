@@ -36,13 +36,9 @@ struct Place {
 fn place(reference: &str) -> Place {
     let (host, name) = match reference.split_once('/') {
         Some((host, name)) if host.contains(['.', ':']) || host == "localhost" => (host, name),
-        Some(_) => ("registry-1.docker.io", reference),
-        None => ("registry-1.docker.io", reference),
+        _ => ("registry-1.docker.io", reference),
     };
-    let name = match name.rsplit_once(':') {
-        Some((name, _)) => name,
-        None => name,
-    };
+    let name = name.split(':').next().unwrap_or(name);
     let official = host == "registry-1.docker.io" && !name.contains('/');
     let name = if official { format!("library/{name}") } else { name.to_owned() };
     let local = host.starts_with("127.0.0.1") || host.starts_with("localhost");

@@ -134,6 +134,18 @@ fn commands(root: &Root) {
     assert_eq!(fs::read_to_string(at("/etc/out")).unwrap(), "ab");
 }
 
+/// `--root /`, as on a build instance.
+#[test]
+fn the_machine_itself_can_be_the_root() {
+    if !is_root() {
+        return;
+    }
+    let (root, before) = (Root::open(Path::new("/")).unwrap(), machine());
+    let script = "echo 77 > /proc/sys/kernel/panic || echo refused; grep -c : /proc/net/dev";
+    assert_eq!(inside(&root, script).unwrap(), "refused\n1");
+    assert_eq!(machine(), before);
+}
+
 #[test]
 fn a_link_in_the_place_of_a_mount_is_refused() {
     if !is_root() {
