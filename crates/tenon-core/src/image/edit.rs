@@ -177,31 +177,15 @@ impl Argument<'_> {
 
     /// The text of a boot loader's file with this argument.
     pub fn edit(&self, text: &str, kind: BootLine) -> String {
-        let start = match kind {
-            BootLine::Entry => "options ",
-            BootLine::Grub => "GRUB_CMDLINE_LINUX",
-            BootLine::DropIn => DROP_IN_START,
-        };
-        let quoted = kind != BootLine::Entry;
         let mut found = false;
         let mut edit = |line: &str| {
-            let (body, end) = line.strip_suffix('\n').map_or((line, ""), |body| (body, "\n"));
-            let Some(rest) = body.strip_prefix(start) else { return line.to_owned() };
-            let opened = match kind {
-                BootLine::Grub => rest.find('"').map_or(rest.len(), |at| at + 1),
-                _ => 0,
-            };
-            let (head, words) = rest.split_at(opened);
-            // Only the line for every kernel takes a new word; the others only lose one.
-            let takes = kind != BootLine::Grub || head == "=\"";
-            found |= takes;
-            if !takes && self.present {
-                return line.to_owned();
+            let Some(boot) = boot_words(kind, line.trim_end()) else { return line.to_owned() };
+            found |= boot.takes;
+            let next = self.among(boot.words);
+            match next == boot.words || (self.present && !boot.takes) {
+                true => line.to_owned(),
+                false => format!("{}{next}{}\n", boot.head, boot.close),
             }
-            let words = words.strip_suffix('"').filter(|_| quoted).unwrap_or(words);
-            let space = if kind == BootLine::DropIn { " " } else { "" };
-            let close = if quoted { "\"" } else { "" };
-            format!("{start}{head}{space}{}{close}{end}", self.among(words.trim_start()))
         };
         let edited: String = text.split_inclusive('\n').map(&mut edit).collect();
         match (found, self.present, kind) {
@@ -214,6 +198,35 @@ impl Argument<'_> {
             }
         }
     }
+}
+
+/// The words of a line that the kernel gets.
+struct BootWords<'t> {
+    head: String,
+    words: &'t str,
+    close: &'static str,
+    /// Words may be added here; other lines only lose them.
+    takes: bool,
+}
+
+fn boot_words(kind: BootLine, line: &str) -> Option<BootWords<'_>> {
+    const GRUB: &str = "GRUB_CMDLINE_LINUX";
+    Some(match kind {
+        BootLine::Entry => {
+            let words = line.strip_prefix("options ")?;
+            BootWords { head: "options ".into(), words, close: "", takes: true }
+        }
+        // `GRUB_CMDLINE_LINUX_DEFAULT` is for ordinary boots alone.
+        BootLine::Grub => {
+            let (which, value) = line.strip_prefix(GRUB)?.split_once('=')?;
+            let (head, words) = (format!("{GRUB}{which}=\""), value.trim_matches(['"', '\'']));
+            BootWords { head, words, close: "\"", takes: which.is_empty() }
+        }
+        BootLine::DropIn => {
+            let words = line.strip_prefix(DROP_IN_START)?.trim_matches(['"', ' ']);
+            BootWords { head: format!("{DROP_IN_START} "), words, close: "\"", takes: true }
+        }
+    })
 }
 
 #[cfg(test)]
@@ -282,6 +295,15 @@ mod tests {
         );
         assert!(
             gone.edit(&edited, BootLine::Grub).starts_with("GRUB_CMDLINE_LINUX_DEFAULT=\"\"\n")
+        );
+        let single = "GRUB_CMDLINE_LINUX_DEFAULT='quiet splash'\nGRUB_CMDLINE_LINUX=a\n";
+        assert_eq!(
+            gone.edit(&audit.edit(single, BootLine::Grub), BootLine::Grub),
+            "GRUB_CMDLINE_LINUX_DEFAULT=\"splash\"\nGRUB_CMDLINE_LINUX=\"a audit=1\"\n"
+        );
+        assert_eq!(
+            gone.edit("GRUB_CMDLINE_LINUX='a'\n", BootLine::Grub),
+            "GRUB_CMDLINE_LINUX='a'\n"
         );
         let own = audit.edit("", BootLine::DropIn);
         assert_eq!(own, "GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX audit=1\"\n");
