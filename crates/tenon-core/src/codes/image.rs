@@ -88,6 +88,9 @@ super::pages! {
     LIVE_NEEDS_HOST = "TN06820" "image-live-needs-host",
         why: "the running kernel belongs to the root it booted from",
         fix: "leave --live out, or give --root /";
+    NO_PAM_LINE = "TN06821" "image-no-pam-line",
+        why: "the order of lines in a PAM file decides who may log in, so none is added here",
+        fix: "add the package or the file that brings the module's line, then its arguments";
     NO_PLAN_IN_ROOT = "TN12812" "image-no-plan-in-root",
         why: "apply leaves its plan in usr/lib/tenon/image/plan.json, and this root has none",
         fix: "apply a plan first, or give --plan";

@@ -53,7 +53,7 @@ pub fn setting(text: &str, name: &str, value: &str) -> String {
         let bare = line.trim_start().trim_start_matches(['#', ';']).trim_start();
         bare.len() < line.trim_start().len() && is_name(&bare)
     };
-    let model = named.first().copied().or_else(|| lines.iter().position(|line| shown(&line)));
+    let model = named.first().copied().or_else(|| lines.iter().position(shown));
     let style = model.map_or_else(|| usual_separator(text), |at| separator(lines[at], name));
     let new = format!("{name}{style}{value}\n");
     let place = match (named.first(), model) {
@@ -90,6 +90,40 @@ fn separator(line: &str, name: &str) -> &'static str {
 fn usual_separator(text: &str) -> &'static str {
     let pair = text.lines().find_map(|line| Some((line, parts(line)?.0)));
     pair.map_or(" = ", |(line, name)| separator(line, name))
+}
+
+/// Gives these arguments to every line of a PAM file that names the module; an argument with `-`
+/// before it is taken away. None if no line names the module: where it belongs is not ours to say.
+pub fn pam(text: &str, module: &str, arguments: &[String]) -> Option<String> {
+    let mut found = false;
+    let mut edit = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        // `auth [success=1 default=ignore] pam_unix.so nullok`: the control may have blanks.
+        let at = words.iter().position(|word| word.rsplit('/').next() == Some(module));
+        let Some(at) = at.filter(|_| !line.trim_start().starts_with('#')) else {
+            return line.to_owned();
+        };
+        found = true;
+        let (head, held) = words.split_at(at + 1);
+        let mut next: Vec<&str> = held.to_vec();
+        for argument in arguments {
+            let (gone, bare) =
+                argument.strip_prefix('-').map_or((false, argument.as_str()), |bare| (true, bare));
+            let name = bare.split('=').next().unwrap_or_default();
+            let own = |word: &&str| word.split('=').next() == Some(name);
+            match (gone, next.iter().position(own)) {
+                (true, _) => next.retain(|word| !own(word)),
+                (false, Some(at)) => next[at] = bare,
+                (false, None) => next.push(bare),
+            }
+        }
+        match next == held {
+            true => line.to_owned(),
+            false => format!("{}\n", [head, &next].concat().join(" ")),
+        }
+    };
+    let edited: String = text.split_inclusive('\n').map(&mut edit).collect();
+    found.then_some(edited)
 }
 
 /// Where a boot loader's words stand in a line.
@@ -143,31 +177,15 @@ impl Argument<'_> {
 
     /// The text of a boot loader's file with this argument.
     pub fn edit(&self, text: &str, kind: BootLine) -> String {
-        let start = match kind {
-            BootLine::Entry => "options ",
-            BootLine::Grub => "GRUB_CMDLINE_LINUX",
-            BootLine::DropIn => DROP_IN_START,
-        };
-        let quoted = kind != BootLine::Entry;
         let mut found = false;
         let mut edit = |line: &str| {
-            let (body, end) = line.strip_suffix('\n').map_or((line, ""), |body| (body, "\n"));
-            let Some(rest) = body.strip_prefix(start) else { return line.to_owned() };
-            let opened = match kind {
-                BootLine::Grub => rest.find('"').map_or(rest.len(), |at| at + 1),
-                _ => 0,
-            };
-            let (head, words) = rest.split_at(opened);
-            // Only the line for every kernel takes a new word; the others only lose one.
-            let takes = kind != BootLine::Grub || head == "=\"";
-            found |= takes;
-            if !takes && self.present {
-                return line.to_owned();
+            let Some(boot) = boot_words(kind, line.trim_end()) else { return line.to_owned() };
+            found |= boot.takes;
+            let next = self.among(boot.words);
+            match next == boot.words || (self.present && !boot.takes) {
+                true => line.to_owned(),
+                false => format!("{}{next}{}\n", boot.head, boot.close),
             }
-            let words = words.strip_suffix('"').filter(|_| quoted).unwrap_or(words);
-            let space = if kind == BootLine::DropIn { " " } else { "" };
-            let close = if quoted { "\"" } else { "" };
-            format!("{start}{head}{space}{}{close}{end}", self.among(words.trim_start()))
         };
         let edited: String = text.split_inclusive('\n').map(&mut edit).collect();
         match (found, self.present, kind) {
@@ -180,6 +198,35 @@ impl Argument<'_> {
             }
         }
     }
+}
+
+/// The words of a line that the kernel gets.
+struct BootWords<'t> {
+    head: String,
+    words: &'t str,
+    close: &'static str,
+    /// Words may be added here; other lines only lose them.
+    takes: bool,
+}
+
+fn boot_words(kind: BootLine, line: &str) -> Option<BootWords<'_>> {
+    const GRUB: &str = "GRUB_CMDLINE_LINUX";
+    Some(match kind {
+        BootLine::Entry => {
+            let words = line.strip_prefix("options ")?;
+            BootWords { head: "options ".into(), words, close: "", takes: true }
+        }
+        // `GRUB_CMDLINE_LINUX_DEFAULT` is for ordinary boots alone.
+        BootLine::Grub => {
+            let (which, value) = line.strip_prefix(GRUB)?.split_once('=')?;
+            let (head, words) = (format!("{GRUB}{which}=\""), value.trim_matches(['"', '\'']));
+            BootWords { head, words, close: "\"", takes: which.is_empty() }
+        }
+        BootLine::DropIn => {
+            let words = line.strip_prefix(DROP_IN_START)?.trim_matches(['"', ' ']);
+            BootWords { head: format!("{DROP_IN_START} "), words, close: "\"", takes: true }
+        }
+    })
 }
 
 #[cfg(test)]
@@ -219,6 +266,20 @@ mod tests {
     }
 
     #[test]
+    fn arguments_of_pam_are_words_of_their_lines() {
+        let text =
+            "# auth pam_unix.so\nauth [success=1 default=ignore] pam_unix.so nullok remember=1\n";
+        let wanted = ["-nullok".to_owned(), "remember=24".to_owned(), "use_authtok".to_owned()];
+        let edited = pam(text, "pam_unix.so", &wanted).unwrap();
+        assert_eq!(
+            edited,
+            "# auth pam_unix.so\nauth [success=1 default=ignore] pam_unix.so remember=24 use_authtok\n"
+        );
+        assert_eq!(pam(&edited, "pam_unix.so", &wanted), Some(edited));
+        assert_eq!(pam(text, "pam_faillock.so", &wanted), None);
+    }
+
+    #[test]
     fn kernel_arguments_are_words_of_their_line() {
         let audit = Argument { name: "audit", value: Some("1"), present: true };
         let gone = Argument { name: "quiet", value: None, present: false };
@@ -234,6 +295,15 @@ mod tests {
         );
         assert!(
             gone.edit(&edited, BootLine::Grub).starts_with("GRUB_CMDLINE_LINUX_DEFAULT=\"\"\n")
+        );
+        let single = "GRUB_CMDLINE_LINUX_DEFAULT='quiet splash'\nGRUB_CMDLINE_LINUX=a\n";
+        assert_eq!(
+            gone.edit(&audit.edit(single, BootLine::Grub), BootLine::Grub),
+            "GRUB_CMDLINE_LINUX_DEFAULT=\"splash\"\nGRUB_CMDLINE_LINUX=\"a audit=1\"\n"
+        );
+        assert_eq!(
+            gone.edit("GRUB_CMDLINE_LINUX='a'\n", BootLine::Grub),
+            "GRUB_CMDLINE_LINUX='a'\n"
         );
         let own = audit.edit("", BootLine::DropIn);
         assert_eq!(own, "GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX audit=1\"\n");

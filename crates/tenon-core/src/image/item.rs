@@ -72,6 +72,12 @@ pub enum Act {
         name: String,
         value: String,
     },
+    /// Arguments of every line of a PAM file that names a module; `-nullok` takes one away.
+    Pam {
+        path: String,
+        module: String,
+        arguments: Vec<String>,
+    },
     Link {
         path: String,
         target: String,
@@ -121,6 +127,7 @@ const SYSCTLS: &str = "/etc/sysctl.d/90-tenon.conf";
 const LOADED: &str = "/etc/modules-load.d/tenon.conf";
 const DENIED: &str = "/etc/modprobe.d/tenon-denied.conf";
 const LIMITS: &str = "/etc/security/limits.d/90-tenon.conf";
+const MANAGER_LIMITS: &str = "/etc/systemd/system.conf.d/90-tenon-limits.conf";
 const SSHD: &str = "/etc/ssh/sshd_config.d/00-tenon.conf";
 const SUDO: &str = "/etc/sudoers.d/90-tenon";
 const UNITS: &str = "/etc/systemd/system";
@@ -131,17 +138,18 @@ pub fn lower(resources: &[Resource], family: &Family, architecture: &str) -> Vec
     for resource in resources {
         single(resource, family, architecture, &mut items);
     }
-    let shared: [(&str, &str, u32, Line); 6] = [
-        ("sysctl", SYSCTLS, 0o644, sysctl),
-        ("module", LOADED, 0o644, loaded),
-        ("module", DENIED, 0o644, denied),
-        ("limit", LIMITS, 0o644, limit),
-        ("sshd", SSHD, 0o600, sshd),
-        ("sudo", SUDO, 0o440, sudo),
+    let shared: [(&str, &str, u32, &str, Line); 7] = [
+        ("sysctl", SYSCTLS, 0o644, "", sysctl),
+        ("module", LOADED, 0o644, "", loaded),
+        ("module", DENIED, 0o644, "", denied),
+        ("limit", LIMITS, 0o644, "", limit),
+        ("limit", MANAGER_LIMITS, 0o644, "[Manager]\n", manager_limit),
+        ("sshd", SSHD, 0o600, "", sshd),
+        ("sudo", SUDO, 0o440, "", sudo),
     ];
-    for (kind, path, mode, line) in shared {
+    for (kind, path, mode, head, line) in shared {
         let of_kind = resources.iter().filter(|resource| resource.kind.name == kind);
-        items.extend(together(of_kind, path, mode, line));
+        items.extend(together(of_kind, path, mode, head, line));
     }
     items.extend(audit_files(resources));
     items.sort_by_key(|item| item.act.rank());
@@ -153,9 +161,11 @@ fn together<'a>(
     resources: impl Iterator<Item = &'a Resource>,
     path: &str,
     mode: u32,
+    head: &str,
     line: Line,
 ) -> Option<Item> {
-    let mut content = String::from("# Written by tenon image; see `tenon image plan --explain`.\n");
+    let mut content =
+        format!("# Written by tenon image; see `tenon image plan --explain`.\n{head}");
     let mut from = Vec::new();
     for resource in resources {
         if let Some(line) = line(resource) {
@@ -194,6 +204,16 @@ fn limit(one: &Resource) -> Option<String> {
     Some(format!("{domain} soft {item} {soft}\n{domain} hard {item} {hard}"))
 }
 
+/// The same for services, which never pass through PAM: `*/nofile` is `DefaultLimitNOFILE`.
+fn manager_limit(one: &Resource) -> Option<String> {
+    let item = one.key.strip_prefix("*/")?.to_uppercase();
+    let number = |name: &str| match one.text(name)? {
+        "unlimited" | "-1" => Some("infinity"),
+        other => Some(other),
+    };
+    Some(format!("DefaultLimit{item}={}:{}", number("soft")?, number("hard")?))
+}
+
 fn sshd(one: &Resource) -> Option<String> {
     Some(format!("{} {}", one.key, one.text("value")?))
 }
@@ -214,7 +234,7 @@ fn audit_files(resources: &[Resource]) -> Vec<Item> {
     let of_group = |group: &str| {
         let path = format!("/etc/audit/rules.d/{group}.rules");
         let members = rules().filter(|rule| rule.text("group") == Some(group));
-        together(members, &path, 0o640, |rule| Some(rule.key.clone()))
+        together(members, &path, 0o640, "", |rule| Some(rule.key.clone()))
     };
     groups.into_iter().filter_map(of_group).collect()
 }
@@ -272,6 +292,11 @@ fn single(one: &Resource, family: &Family, architecture: &str, items: &mut Vec<I
         },
         "block" => Act::Block { path: key, marker: text("marker"), content: text("content") },
         "setting" => Act::Setting { path: text("file"), name: key, value: text("value") },
+        "pam" => Act::Pam {
+            path: text("file"),
+            module: key,
+            arguments: text("arguments").split_whitespace().map(str::to_owned).collect(),
+        },
         "link" => Act::Link { path: key, target: text("target") },
         "absent" => Act::Absent { path: key },
         "access" => {
@@ -388,7 +413,7 @@ impl Act {
             Act::User { .. } => 3,
             Act::Directory { .. } => 4,
             Act::Download { .. } => 5,
-            Act::File { .. } | Act::Block { .. } | Act::Setting { .. } => 6,
+            Act::File { .. } | Act::Block { .. } | Act::Setting { .. } | Act::Pam { .. } => 6,
             Act::Link { .. } | Act::Absent { .. } => 7,
             Act::Access { .. } => 8,
             Act::KernelArgument { .. } => 9,
@@ -410,6 +435,7 @@ impl Act {
             Act::File { path, .. } => ("file", path),
             Act::Block { path, .. } => ("block", path),
             Act::Setting { name, .. } => ("setting", name),
+            Act::Pam { module, .. } => ("pam", module),
             Act::Link { path, .. } => ("link", path),
             Act::Absent { path } => ("absent", path),
             Act::Access { path, .. } => ("access", path),
@@ -442,6 +468,7 @@ impl Act {
             }),
             Act::Block { marker, content, .. } => json!({"marker": marker, "content": content}),
             Act::Setting { path, value, .. } => json!({"path": path, "value": value}),
+            Act::Pam { path, arguments, .. } => json!({"path": path, "arguments": arguments}),
             Act::Link { target, .. } => json!({"target": target}),
             Act::Access { mode: bits, owner, .. } => {
                 json!({"mode": bits.map(mode), "owner": owner})

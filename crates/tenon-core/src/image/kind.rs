@@ -190,7 +190,11 @@ pub static KINDS: &[Kind] = &[
     Kind { name: "setting", key: "name", fields: &[text("file").needed(), text("value").needed()] },
     Kind { name: "sshd", key: "directive", fields: &[text("value").needed()] },
     Kind { name: "sudo", key: "default", fields: &[text("value")] },
-    Kind { name: "pam", key: "module", fields: &[text("arguments"), text("file")] },
+    Kind {
+        name: "pam",
+        key: "module",
+        fields: &[text("arguments").needed(), text("file").needed()],
+    },
     Kind { name: "audit", key: "rule", fields: &[text("group").needed()] },
     Kind {
         name: "cached-image",

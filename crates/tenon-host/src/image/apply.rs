@@ -99,15 +99,15 @@ pub fn apply(plan: &ImagePlan, root: &Root, options: Options<'_>) -> Result<Repo
         record.items.insert(record::name(item), entry);
     }
     if options.live {
-        report.live = live::change(plan, root)?;
-        let before = report.live.iter().map(|one| (one.name.clone(), one.before.clone()));
+        report.live = live::effects(plan, root);
+    }
+    for effect in &report.live {
         // What was there before the first change is what an undo goes back to.
-        for (name, value) in before {
-            record.before_live.entry(name).or_insert(value);
-        }
+        record.before_live.entry(effect.name.clone()).or_insert_with(|| effect.before.clone());
     }
     store(&site, record::PLAN, &plan.to_json())?;
     store(&site, record::PATH, &record.to_json())?;
+    live::change(&report.live, root)?;
     Ok(report)
 }
 

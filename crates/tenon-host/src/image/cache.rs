@@ -59,11 +59,9 @@ impl Cache {
         let path = self.path(act).unwrap_or_default();
         match act {
             Act::Download { url, .. } => format!("{} from {url}", path.display()),
-            Act::CachedImage { reference, digest, .. } => format!(
-                "{}: put it there with `skopeo copy docker://{reference}@{digest} oci-archive:{}`",
-                path.display(),
-                path.display()
-            ),
+            Act::CachedImage { reference, digest, .. } => {
+                format!("{} with {reference}@{digest}", path.display())
+            }
             _ => String::new(),
         }
     }

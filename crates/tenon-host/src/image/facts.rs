@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
+use tenon_core::codes::host::PROGRAM_FAILED;
 use tenon_core::codes::image::NO_DISTRIBUTION;
 use tenon_core::image::family::Manager;
 use tenon_core::image::packages::{self, DNF_LOCKS, DPKG_STATUS, Installed, RPM_QUERY};
@@ -11,6 +12,7 @@ use tenon_core::problem::Problem;
 
 use super::inside;
 use crate::apply::directories::unreadable;
+use crate::command::KEEP_BYTES;
 use crate::root::{Root, read_up_to};
 
 /// Programs that every root has one of; the first that is an executable tells the architecture.
@@ -52,6 +54,10 @@ pub(super) fn installed(root: &Root, manager: Manager) -> Result<Installed, Prob
     }
     let query: Vec<String> = RPM_QUERY.iter().map(|word| (*word).to_owned()).collect();
     let answer = inside::run(root, None, &query, QUERY_TIME)?;
+    if answer.stdout.len() >= KEEP_BYTES {
+        // The beginning of the list is lost, and what is not in it would count as missing.
+        return Err(Problem::new(&PROGRAM_FAILED, "rpm lists more packages than are kept"));
+    }
     let locks = text(root, DNF_LOCKS)?.unwrap_or_default();
     Ok(packages::rpm(&String::from_utf8_lossy(&answer.stdout), &locks))
 }

@@ -5,7 +5,8 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
@@ -19,12 +20,11 @@ use ureq::tls::{RootCerts, TlsConfig};
 use super::cache::Cache;
 use super::place::{Pinned, wrong_content};
 use super::site::{Site, digest_all, hash, hex};
-use super::{facts, packages};
+use super::{facts, packages, registry};
 use crate::apply::directories::unreadable;
 use crate::apply::files::write_problem;
 use crate::command;
 use crate::gather::aws::proxy;
-use crate::gather::background;
 use crate::gather::environment::Environment;
 use crate::root::Root;
 use crate::stop;
@@ -34,8 +34,8 @@ const MOST_BARREN: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(500);
 /// For one attempt; the next one goes on where it stopped.
 const ATTEMPT: Duration = Duration::from_secs(1800);
-/// No answer, or no byte, for so long ends an attempt.
-const SILENCE: Duration = Duration::from_secs(30);
+/// No answer, or no byte of a body, for so long ends an attempt.
+pub const SILENCE: Duration = Duration::from_secs(30);
 const MOST_REDIRECTS: u32 = 5;
 const CHUNK: usize = 1 << 16;
 const TELL_EVERY: Duration = Duration::from_secs(2);
@@ -62,11 +62,17 @@ pub fn fetch(plan: &ImagePlan, root: Option<&Root>, cache: &Cache) -> Result<Fet
         match act {
             _ if path.exists() => fetched.had += 1,
             Act::Download { url, sha256, .. } => {
-                fetched.bytes += download(url, sha256, &path, &environment)?;
+                let source = Source { pinned: Pinned { sha256, name: url }, headers: &[] };
+                fetched.bytes += download(source, &path, &environment, SILENCE)?;
                 fetched.files.push(url.clone());
             }
-            // Says how the archive gets there.
-            other => drop(cache.open_entry(other)?),
+            Act::CachedImage { reference, digest, .. } => {
+                let architecture = &plan.architecture;
+                fetched.bytes +=
+                    registry::pull(reference, digest, architecture, &path, &environment)?;
+                fetched.files.push(format!("{reference}@{digest}"));
+            }
+            _ => {}
         }
     }
     if let Some(root) = root {
@@ -114,16 +120,27 @@ enum Verdict {
     Local(Problem),
 }
 
-/// Downloads one file and gives its size.
-fn download(url: &str, sha256: &str, to: &Path, environment: &Environment) -> Result<u64, Problem> {
-    let part = to.with_extension("part");
+/// Where content comes from, and what it must be.
+#[derive(Clone, Copy)]
+pub struct Source<'a> {
+    /// By its address.
+    pub pinned: Pinned<'a>,
+    pub headers: &'a [(&'static str, String)],
+}
+
+/// Downloads one file and gives its size. `silence` without a byte ends an attempt.
+pub fn download(
+    source: Source<'_>,
+    to: &Path,
+    environment: &Environment,
+    silence: Duration,
+) -> Result<u64, Problem> {
+    let pinned = source.pinned;
+    let (url, part) = (pinned.name, to.with_extension("part"));
     let (mut barren, mut first) = (0, None);
     let actual = loop {
         let before = size(&part);
-        let (agent, url_owned, path) = (agent(environment, url), url.to_owned(), part.clone());
-        let end = Instant::now() + ATTEMPT;
-        let verdict = background::wait_for(end, move || attempt(&agent, &url_owned, &path))?;
-        let cause = match verdict.unwrap_or_else(|| Verdict::Again("no end in time".into())) {
+        let cause = match watched(agent(environment, url), source, &part, silence)? {
             Verdict::Done(sha256) => break sha256,
             Verdict::Refused(words) => {
                 let what = format!("{url} is refused");
@@ -144,7 +161,42 @@ fn download(url: &str, sha256: &str, to: &Path, environment: &Environment) -> Re
         first.get_or_insert(cause);
         stop::sleep(PAUSE * 2_u32.pow(barren))?;
     };
-    keep(Pinned { sha256, name: url }, &actual, &part, to)
+    keep(pinned, &actual, &part, to)
+}
+
+/// One attempt on a thread of its own, left behind when it stays silent or a stop is asked for.
+fn watched(
+    agent: ureq::Agent,
+    source: Source<'_>,
+    part: &Path,
+    silence: Duration,
+) -> Result<Verdict, Problem> {
+    let left_behind = Arc::new(AtomicBool::new(false));
+    let (sender, receiver) = mpsc::channel();
+    let mut request = agent.get(source.pinned.name);
+    for (name, value) in source.headers {
+        request = request.header(*name, value);
+    }
+    let work = (source.pinned.name.to_owned(), part.to_owned(), Arc::clone(&left_behind));
+    // Nobody listens any more when the attempt was left behind; that send may fail.
+    std::thread::spawn(move || drop(sender.send(attempt(request, &work.0, &work.1, &work.2))));
+    let (mut grown, mut at) = (size(part), Instant::now());
+    loop {
+        match receiver.recv_timeout(stop::SLICE) {
+            Ok(verdict) => return Ok(verdict),
+            Err(mpsc::RecvTimeoutError::Disconnected) => {
+                return Ok(Verdict::Again("the attempt ended without an answer".into()));
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) => stop::check()?,
+        }
+        let now = size(part);
+        if now != grown {
+            (grown, at) = (now, Instant::now());
+        } else if at.elapsed() >= silence {
+            left_behind.store(true, Ordering::Relaxed);
+            return Ok(Verdict::Again(format!("no byte for {} s", silence.as_secs_f32())));
+        }
+    }
 }
 
 fn size(path: &Path) -> u64 {
@@ -167,7 +219,7 @@ fn keep(pinned: Pinned<'_>, actual: &str, part: &Path, to: &Path) -> Result<u64,
     Ok(length)
 }
 
-fn agent(environment: &Environment, url: &str) -> ureq::Agent {
+pub fn agent(environment: &Environment, url: &str) -> ureq::Agent {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = TlsConfig::builder()
         .unversioned_rustls_crypto_provider(provider)
@@ -185,9 +237,13 @@ fn agent(environment: &Environment, url: &str) -> ureq::Agent {
         .new_agent()
 }
 
-fn attempt(agent: &ureq::Agent, url: &str, part: &Path) -> Verdict {
+fn attempt(
+    mut request: ureq::RequestBuilder<ureq::typestate::WithoutBody>,
+    url: &str,
+    part: &Path,
+    left_behind: &AtomicBool,
+) -> Verdict {
     let have = size(part);
-    let mut request = agent.get(url);
     if have > 0 {
         request = request.header("range", format!("bytes={have}-"));
     }
@@ -211,7 +267,8 @@ fn attempt(agent: &ureq::Agent, url: &str, part: &Path) -> Verdict {
         429 | 500..=599 => return Verdict::Again(format!("status {status}")),
         _ => return Verdict::Refused(format!("status {status}")),
     };
-    match take(response.body_mut().as_reader(), url, part, from, length) {
+    let body = response.body_mut().as_reader();
+    match take(body, url, part, (from, length), left_behind) {
         Ok(verdict) => verdict,
         Err(error) => Verdict::Local(write_problem("writing", &part.display().to_string(), error)),
     }
@@ -222,8 +279,8 @@ fn take(
     mut body: impl Read,
     url: &str,
     part: &Path,
-    from: u64,
-    length: Option<u64>,
+    (from, length): (u64, Option<u64>),
+    left_behind: &AtomicBool,
 ) -> io::Result<Verdict> {
     let mut file =
         OpenOptions::new().create(true).truncate(false).read(true).write(true).open(part)?;
@@ -237,6 +294,10 @@ fn take(
     loop {
         match body.read(&mut chunk) {
             Ok(0) => break,
+            // Another attempt writes to the file by now.
+            Ok(_) if left_behind.load(Ordering::Relaxed) => {
+                return Ok(Verdict::Again("left behind".into()));
+            }
             Ok(more) => {
                 file.write_all(&chunk[..more])?;
                 digest.update(&chunk[..more]);
@@ -272,6 +333,36 @@ fn progress(url: &str, done: u64, whole: Option<u64>, new: u64, time: Duration) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A server that sends half of it and then nothing more, without closing.
+    #[test]
+    fn a_silent_server_is_asked_again() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/x", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            let mut kept = Vec::new();
+            for (stream, number) in listener.incoming().zip(0..) {
+                let mut stream = stream.unwrap();
+                let mut head = [0; 1024];
+                let count = stream.read(&mut head).unwrap();
+                let resumed = head[..count].windows(14).any(|words| words == b"range: bytes=4");
+                let text = match (number, resumed) {
+                    (0, _) => "HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\nhalf",
+                    (_, true) => "HTTP/1.1 206 Rest\r\ncontent-length: 4\r\n\r\nrest",
+                    (_, false) => "HTTP/1.1 400 Bad\r\ncontent-length: 0\r\n\r\n",
+                };
+                stream.write_all(text.as_bytes()).unwrap();
+                kept.push(stream);
+            }
+        });
+        let place = tempfile::tempdir().unwrap();
+        let to = place.path().join("file");
+        let sha256 = tenon_core::plan::digest::sha256(b"halfrest");
+        let source = Source { pinned: Pinned { sha256: &sha256, name: &url }, headers: &[] };
+        let silence = Duration::from_millis(300);
+        assert_eq!(download(source, &to, &Environment::default(), silence).unwrap(), 8);
+        assert_eq!(fs::read(to).unwrap(), b"halfrest");
+    }
 
     #[test]
     fn progress_tells_bytes_rate_and_rest() {

@@ -2,7 +2,7 @@
 //! without a gap is left alone.
 
 use tenon_core::codes::Page;
-use tenon_core::codes::image::{ACCOUNT_TAKEN, UNKNOWN_OWNER, UNSAFE_IN_ROOT};
+use tenon_core::codes::image::{ACCOUNT_TAKEN, NO_PAM_LINE, UNKNOWN_OWNER, UNSAFE_IN_ROOT};
 use tenon_core::image::accounts::Accounts;
 use tenon_core::image::edit::{self, Argument, BootLine};
 use tenon_core::image::family::Manager;
@@ -91,6 +91,7 @@ impl Site<'_> {
                 let actual = edit::value_of(&text, name).unwrap_or("nothing");
                 Ok(gaps.into_iter().map(|gap| Gap { actual: actual.into(), ..gap }).collect())
             }
+            Act::Pam { path, module, arguments } => self.pam(path, module, arguments),
             Act::Link { path, target } => self.link(path, target),
             Act::Absent { path } => self.absent(path),
             Act::Access { path, mode, owner } => self.access(path, *mode, owner.as_deref()),
@@ -169,6 +170,16 @@ impl Site<'_> {
             true => Ok(Vec::new()),
             false => self.write(path, next, 0o644, expected, "missing or different"),
         }
+    }
+
+    fn pam(&self, path: &str, module: &str, arguments: &[String]) -> Gaps {
+        let expected = format!("{module} {} in {path}", arguments.join(" "));
+        if edit::pam(&self.text(path)?, module, arguments).is_none() {
+            return Ok(gap(expected, format!("no {module}"), Mend::Refuse(&NO_PAM_LINE)));
+        }
+        self.edited(path, &expected, |text| {
+            edit::pam(text, module, arguments).unwrap_or_else(|| text.to_owned())
+        })
     }
 
     /// The dress asked for, or the gap that says why there is none.

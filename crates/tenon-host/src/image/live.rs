@@ -10,6 +10,8 @@ use tenon_core::image::item::Act;
 use tenon_core::image::plan::ImagePlan;
 use tenon_core::problem::Problem;
 
+use super::record::{self, Record};
+use crate::apply::{Lock, store};
 use crate::command;
 use crate::root::Root;
 
@@ -83,22 +85,53 @@ fn start(unit: String) -> Option<Effect> {
 }
 
 /// Tells what it will do, then does it.
-pub fn change(plan: &ImagePlan, kernel: &Root) -> Result<Vec<Effect>, Problem> {
-    let effects = effects(plan, kernel);
-    for effect in &effects {
+pub fn change(effects: &[Effect], kernel: &Root) -> Result<(), Problem> {
+    for effect in effects {
         let Effect { name, before, after } = effect;
         tracing::info!("live: {name} from {before} to {after}");
     }
     if effects.iter().any(|effect| effect.name.starts_with("unit ")) {
         command::must(&["systemctl", "daemon-reload"].map(str::to_owned), TIME, &[])?;
     }
-    for effect in &effects {
-        let (kind, key) = effect.name.split_once(' ').unwrap_or_default();
-        match kind {
-            "sysctl" => set(kernel, &kernel_path(key), &effect.after)?,
-            "module" => drop(command::must(&["modprobe", key].map(str::to_owned), TIME, &[])?),
-            _ => drop(command::must(&["systemctl", "start", key].map(str::to_owned), TIME, &[])?),
-        }
+    for effect in effects {
+        turn(kernel, &effect.name, Some(&effect.after))?;
+    }
+    Ok(())
+}
+
+/// Goes to a value, or for modules and units on; None is off.
+fn turn(kernel: &Root, name: &str, value: Option<&str>) -> Result<(), Problem> {
+    let run = |words: &[&str]| {
+        let argv: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        command::must(&argv, TIME, &[]).map(|_| ())
+    };
+    let (kind, key) = name.split_once(' ').unwrap_or_default();
+    match (kind, value) {
+        ("sysctl", Some(value)) => set(kernel, &kernel_path(key), value),
+        ("module", Some(_)) => run(&["modprobe", key]),
+        ("module", None) => run(&["modprobe", "-r", key]),
+        ("unit", Some(_)) => run(&["systemctl", "start", key]),
+        ("unit", None) => run(&["systemctl", "stop", key]),
+        _ => Ok(()),
+    }
+}
+
+/// Gives the running machine back what `--live` found, and forgets it. The files stay.
+pub fn restore(root: &Root) -> Result<Vec<Effect>, Problem> {
+    let lock = Lock::take(root, Duration::ZERO)?;
+    let mut record = Record::load(root)?;
+    let mut effects = Vec::new();
+    // The last thing that was changed goes back first.
+    for (name, before) in record.before_live.iter().rev() {
+        tracing::info!("live: {name} back to {before}");
+        let value = name.starts_with("sysctl ").then_some(before.as_str());
+        turn(root, name, value)?;
+        effects.push(Effect { name: name.clone(), before: String::new(), after: before.clone() });
+    }
+    if !effects.is_empty() {
+        record.before_live.clear();
+        let body = format!("{:#}\n", record.to_json());
+        store(root, &lock, record::PATH, 0o644, body.as_bytes())?;
     }
     Ok(effects)
 }

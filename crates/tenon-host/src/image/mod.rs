@@ -5,7 +5,8 @@
 //! gap       what an item asks for and the root lacks; verify tells it, apply mends it
 //! mend      the ways to close a gap that is a file
 //! place     large files, streamed; unpack takes them out of archives
-//! cache     what fetch brought; fetch is the only room that uses the network
+//! cache     what fetch brought
+//! fetch     files and packages; registry container images: the only rooms with network
 //! inside    programs inside the root, in namespaces of their own
 //! packages  installs and removes, by the root's own package manager
 //! apply     all items in order, then the record
@@ -29,6 +30,7 @@ mod mend;
 mod packages;
 mod place;
 pub mod record;
+mod registry;
 mod running;
 pub mod seal;
 mod site;

@@ -112,3 +112,79 @@ fn a_refusal_is_final_and_wrong_content_is_not_kept() {
     let kept = fs::read_dir(wrong.place.path().join("cache/sha256")).unwrap().count();
     assert_eq!(kept, 0);
 }
+
+/// A registry that wants a token, has an index of two architectures, and serves parts by digest.
+fn registry(parts: BTreeMap<String, Vec<u8>>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let host = address.clone();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let lines: Vec<String> = BufReader::new(stream.try_clone().unwrap())
+                .lines()
+                .map_while(Result::ok)
+                .take_while(|line| !line.is_empty())
+                .collect();
+            let path = lines[0].split(' ').nth(1).unwrap();
+            let known =
+                lines.iter().any(|line| line.eq_ignore_ascii_case("authorization: Bearer t0"));
+            let part = path.rsplit(':').next().and_then(|hex| parts.get(hex));
+            let answer = match (path, known, part) {
+                ("/v2/", ..) => format!(
+                    "HTTP/1.1 401 No\r\nwww-authenticate: Bearer realm=\"http://{host}/token\",\
+                     service=\"s\"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+                )
+                .into_bytes(),
+                ("/token?service=s&scope=repository:pause:pull", ..) => {
+                    whole(b"{\"token\": \"t0\"}", 0, 0)
+                }
+                (path, true, Some(part)) if path.starts_with("/v2/pause/") => whole(part, 0, 0),
+                _ => gone(b"", 0, 0),
+            };
+            let _ = stream.write_all(&answer);
+        }
+    });
+    address
+}
+
+#[test]
+fn a_container_image_is_pulled_and_placed() {
+    let (config, layer) = (b"{}".to_vec(), b"layer".to_vec());
+    let digest = |bytes: &[u8]| format!("sha256:{}", sha256(bytes));
+    let manifest = serde_json::json!({
+        "config": {"digest": digest(&config)}, "layers": [{"digest": digest(&layer)}],
+    })
+    .to_string()
+    .into_bytes();
+    let name = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
+    let index = serde_json::json!({"manifests": [
+        {"digest": "sha256:00", "platform": {"architecture": "s390x", "os": "linux"}},
+        {"digest": digest(&manifest), "platform": {"architecture": name, "os": "linux"}},
+    ]})
+    .to_string()
+    .into_bytes();
+    let top = digest(&index);
+    let parts = [config, layer, manifest, index].map(|bytes| (sha256(&bytes), bytes));
+    let address = registry(parts.into_iter().collect());
+    let mut stage = Stage::new();
+    stage.plan = plan(&format!(
+        "about = 'x'\n[[cached-image]]\nname = 'pause'\nreference = '{address}/pause:3.10'\n\
+         digest = '{top}'\nreason = 'r'\n"
+    ));
+    let fetched = fetch(&stage.plan, None, &stage.cache()).unwrap();
+    assert_eq!(fetched.files, [format!("{address}/pause:3.10@{top}")]);
+    let archive = stage.place.path().join(format!("cache/images/{}.tar", &top[7..]));
+    let first = fs::read(&archive).unwrap();
+    let names: Vec<_> = tar::Archive::new(&first[..])
+        .entries()
+        .unwrap()
+        .map(|entry| entry.unwrap().path().unwrap().into_owned())
+        .collect();
+    assert_eq!(names.len(), 6, "{names:?}");
+    fs::remove_file(&archive).unwrap();
+    fetch(&stage.plan, None, &stage.cache()).unwrap();
+    assert_eq!(fs::read(&archive).unwrap(), first, "the same parts give the same bytes");
+    stage.apply().unwrap();
+    assert!(stage.at(&format!("var/lib/tenon/images/{}.tar", &top[7..])).exists());
+}

@@ -13,8 +13,11 @@ fn with_programs(stage: &Stage, work: &str) -> std::process::Output {
         show() { mkdir -p \"$root$1\"; mount --bind \"$1\" \"$root$1\"; \
         mount -o remount,bind,ro \"$root$1\"; }\n\
         rm -r \"$root/bin\"\n\
-        for place in /usr/bin /usr/sbin /usr/lib64 /usr/lib/*-linux-gnu; do \
+        for place in /usr/bin /usr/lib64 /usr/lib/*-linux-gnu /usr/lib/apt /usr/share/dpkg; do \
         [ ! -d $place ] || show $place; done\n\
+        mkdir -p \"$root/host\" \"$root/usr/sbin\"; mount --bind /usr/sbin \"$root/host\"; \
+        mount -o remount,bind,ro \"$root/host\"\n\
+        for path in /usr/sbin/*; do ln -s \"/host/${path##*/}\" \"$root$path\"; done\n\
         for name in bin sbin lib lib64; do [ ! -d /$name ] || ln -s usr/$name \"$root/$name\"; done\n\
         TENON_TEST_ROOT=\"$root\" exec \"$own\" --exact \"$test\" --nocapture";
     Program::new("unshare")
@@ -116,6 +119,97 @@ fn programs_inside_reach_nothing_outside() {
     commands(&root);
 }
 
+fn run(words: &[&str]) {
+    let output = Program::new(words[0]).args(&words[1..]).output().unwrap();
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A package whose scripts try what a build must not do, in a repository beside the root.
+fn repository(place: &Path) {
+    let at = |path: &str| place.join(path);
+    let write = |path: &str, text: &str| {
+        fs::create_dir_all(at(path).parent().unwrap()).unwrap();
+        fs::write(at(path), text).unwrap();
+        fs::set_permissions(at(path), fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let control = "Package: hello-node\nVersion: 1.2-3\nArchitecture: all\n\
+        Maintainer: x <x@example.com>\nDescription: test\n";
+    write("deb/DEBIAN/control", control);
+    write(
+        "deb/DEBIAN/postinst",
+        "#!/bin/sh\necho 77 > /proc/sys/kernel/panic || echo kept >> /var/log/hello\n\
+         /usr/sbin/policy-rc.d hello start; echo policy $? >> /var/log/hello\n",
+    );
+    write("deb/opt/hello/file", "hello");
+    fs::create_dir(at("repo")).unwrap();
+    let (tree, package) = (at("deb"), at("repo/hello.deb"));
+    run(&["dpkg-deb", "--build", tree.to_str().unwrap(), package.to_str().unwrap()]);
+    let body = fs::read(&package).unwrap();
+    let entry = format!("Filename: ./hello.deb\nSize: {}\nSHA256: {}\n", body.len(), sha256(&body));
+    fs::write(at("repo/Packages"), format!("{control}{entry}")).unwrap();
+    let source = format!("deb [trusted=yes] copy:{} ./\n", at("repo").display());
+    write("root/etc/apt/sources.list", &source);
+}
+
+#[test]
+fn packages_come_from_the_cache_and_start_nothing() {
+    let name = "packages_come_from_the_cache_and_start_nothing";
+    let has = |program: &str| Path::new(program).exists();
+    if !is_root() || !has("/usr/bin/apt-get") || !has("/usr/bin/dpkg-deb") {
+        return;
+    }
+    let Some(path) = std::env::var_os("TENON_TEST_ROOT").map(PathBuf::from) else {
+        let stage = Stage::new();
+        repository(stage.place.path());
+        for place in ["info", "updates", "triggers"] {
+            fs::create_dir_all(stage.at("var/lib/dpkg").join(place)).unwrap();
+        }
+        for place in ["var/log/apt", "var/lib/apt", "var/cache/apt"] {
+            fs::create_dir_all(stage.at(place)).unwrap();
+        }
+        stage.write("opt/old/file", b"old");
+        stage.write("var/lib/dpkg/info/oldie.list", b"/.\n/opt\n/opt/old\n/opt/old/file\n");
+        stage.write(
+            "var/lib/dpkg/status",
+            b"Package: oldie\nStatus: install ok installed\nMaintainer: x <x@example.com>\n\
+              Architecture: all\nVersion: 1\nDescription: old\n",
+        );
+        let output = with_programs(&stage, name);
+        let told = String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && told.contains("1 passed"), "{told}");
+        return;
+    };
+    let root = Root::open(&path).unwrap();
+    let plan = plan(
+        "about = 'x'\n[[package]]\nname = 'hello-node'\nversion = '1.2'\nlock = true\nreason = 'r'\n\
+         [[package-absent]]\nname = 'oldie'\nreason = 'r'\n",
+    );
+    let cache = Cache::open(&path.with_file_name("cache")).unwrap();
+    let apply = || {
+        let options =
+            Options { cache: Some(&cache), live: false, files_only: false, probe: &|_| Ok(()) };
+        apply::apply(&plan, &root, options)
+    };
+    let problem = apply().unwrap_err();
+    assert_eq!((problem.exit(), problem.page.code), (10, "TN10817"), "{problem:?}");
+    let fetched = crate::image::fetch::fetch(&plan, Some(&root), &cache).unwrap();
+    assert_eq!(fetched.packages, ["hello-node"]);
+    let before = machine();
+    assert_eq!(apply().unwrap().changed, ["packages", "package hello-node"]);
+    assert_eq!(machine(), before);
+    assert_eq!(root.read_text("/opt/hello/file").unwrap().unwrap(), "hello");
+    assert_eq!(root.read_text("/var/log/hello").unwrap().unwrap(), "kept\npolicy 101");
+    assert!(!root.exists("/opt/old/file") && !root.exists("/usr/sbin/policy-rc.d"));
+    let status = root.read_text("/var/lib/dpkg/status").unwrap().unwrap();
+    assert!(status.contains("Status: hold ok installed"), "{status}");
+    assert_eq!(apply().unwrap().changed, Vec::<String>::new());
+    // As a killed dpkg leaves it: unpacked, its script not yet run.
+    let torn = status.replace("hold ok installed", "install ok unpacked");
+    fs::write(root.join("/var/lib/dpkg/status"), format!("{torn}\n")).unwrap();
+    assert_eq!(apply().unwrap().changed, ["packages", "package hello-node"]);
+}
+
 /// A command runs once, again when an input changed, and its outputs are held to what they were.
 fn commands(root: &Root) {
     let profile = "about = 'x'\n[[command]]\nname = 'count'\nwords = ['sh', '-c', 'cat /etc/in >> /etc/out']\n\
@@ -132,6 +226,18 @@ fn commands(root: &Root) {
     fs::write(at("/etc/in"), "b").unwrap();
     assert_eq!(apply(), ["command count"]);
     assert_eq!(fs::read_to_string(at("/etc/out")).unwrap(), "ab");
+}
+
+/// `--root /`, as on a build instance.
+#[test]
+fn the_machine_itself_can_be_the_root() {
+    if !is_root() {
+        return;
+    }
+    let (root, before) = (Root::open(Path::new("/")).unwrap(), machine());
+    let script = "echo 77 > /proc/sys/kernel/panic || echo refused; grep -c : /proc/net/dev";
+    assert_eq!(inside(&root, script).unwrap(), "refused\n1");
+    assert_eq!(machine(), before);
 }
 
 #[test]

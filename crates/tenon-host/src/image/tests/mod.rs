@@ -72,6 +72,16 @@ name = "UMASK"
 file = "/etc/login.defs"
 value = "027"
 reason = "r"
+[[pam]]
+module = "pam_unix.so"
+file = "/etc/pam.d/common-auth"
+arguments = "-nullok remember=24"
+reason = "r"
+[[limit]]
+item = "*/core"
+soft = "0"
+hard = "0"
+reason = "r"
 [[link]]
 path = "/etc/localtime"
 target = "/usr/share/zoneinfo/UTC"
@@ -152,6 +162,7 @@ impl Stage {
             ("etc/login.defs", "UMASK\t022\n"),
             ("etc/cron.d/old-job", "x"),
             ("etc/crontab", "x"),
+            ("etc/pam.d/common-auth", "auth required pam_unix.so nullok\n"),
             ("etc/default/grub", "GRUB_CMDLINE_LINUX_DEFAULT=\"quiet splash\"\n"),
             ("etc/ssh/sshd_config", "Include /etc/ssh/sshd_config.d/*.conf\n"),
             ("usr/lib/sysctl.d/50-default.conf", "kernel.panic = 0\n"),

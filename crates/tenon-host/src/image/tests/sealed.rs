@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::image::live;
+use crate::image::record::Record;
 use crate::image::seal::seal;
 
 #[test]
@@ -71,11 +72,20 @@ fn live_changes_what_differs_and_only_that() {
     fs::write(at("proc/sys/kernel/panic"), "00\n").unwrap();
     fs::write(at("proc/sys/kernel/pid_max"), "200\n").unwrap();
     let root = Root::open(kernel.path()).unwrap();
-    let effects = live::change(&plan(profile), &root).unwrap();
+    let effects = live::effects(&plan(profile), &root);
+    assert!(fs::read_to_string(at("proc/sys/kernel/panic")).unwrap().starts_with("00"));
+    live::change(&effects, &root).unwrap();
     assert_eq!(effects.len(), 1);
     assert_eq!((effects[0].before.as_str(), effects[0].after.as_str()), ("00", "10"));
     assert!(fs::read_to_string(at("proc/sys/kernel/panic")).unwrap().starts_with("10"));
     assert_eq!(live::effects(&plan(profile), &root), []);
+    let mut record = Record::default();
+    record.before_live.insert(effects[0].name.clone(), effects[0].before.clone());
+    fs::create_dir_all(at("usr/lib/tenon/image")).unwrap();
+    fs::write(at("usr/lib/tenon/image/record.json"), record.to_json().to_string()).unwrap();
+    assert_eq!(live::restore(&root).unwrap().len(), 1);
+    assert!(fs::read_to_string(at("proc/sys/kernel/panic")).unwrap().starts_with("00"));
+    assert_eq!(live::restore(&root).unwrap(), [], "once");
     let stage = Stage::new();
     let options = Options { cache: None, live: true, files_only: false, probe: &|_| Ok(()) };
     let problem = apply::apply(&stage.plan, &stage.root(), options).unwrap_err();

@@ -139,7 +139,9 @@ fn a_cached_image_is_placed_with_the_unit_that_imports_it() {
          digest = 'sha256:{hex}'\npin = true\nnames = ['localhost/pause']\nreason = 'r'\n"
     ));
     let problem = stage.apply().unwrap_err();
-    assert!(problem.page.code == "TN10812" && problem.what.contains("skopeo copy docker://"));
+    assert!(
+        problem.page.code == "TN10812" && problem.what.contains("registry.k8s.io/pause@sha256:")
+    );
     let archived = |body: &[u8]| {
         let files: [(&str, &[u8]); 2] = [("index.json", index.as_bytes()), (&blob, body)];
         let mut plain = Vec::new();
