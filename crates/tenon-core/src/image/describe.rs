@@ -52,7 +52,8 @@ pub fn plan(plan: &ImagePlan) -> String {
             let count = plan.resources.iter().filter(|other| other.kind.name == kind).count();
             text.push_str(&format!("\n{kind} ({count})\n"));
         }
-        text.push_str(&line(&format!("  {:<42} {}", one.key, summary(one))));
+        let real = real_names(plan, one);
+        text.push_str(&line(&format!("  {:<42} {real}{}", one.key, summary(one))));
     }
     if !plan.exceptions.is_empty() {
         text.push_str(&format!("\nexceptions ({})\n", plan.exceptions.len()));
@@ -106,6 +107,16 @@ fn summary(one: &Resource) -> String {
         other => format!("{name} {other}"),
     };
     one.fields.iter().map(word).collect::<Vec<_>>().join("  ")
+}
+
+/// What a package is called here, if not by its logical name.
+fn real_names(plan: &ImagePlan, one: &Resource) -> String {
+    let names = plan.family.packages(&one.key);
+    match one.kind.name.starts_with("package") && names != [one.key.clone()] {
+        true if names.is_empty() => "(not on this family) ".to_owned(),
+        true => format!("{} ", names.join(" ")),
+        false => String::new(),
+    }
 }
 
 fn exception(one: &Exception) -> String {

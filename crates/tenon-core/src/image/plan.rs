@@ -129,6 +129,11 @@ fn compose(wanted: &Wanted) -> Result<Vec<Profile>, Vec<Problem>> {
                 let what = format!("profile `{}` cannot stand beside `{other}`", profile.name);
                 problems.push(Problem::new(&PROFILES_CLASH, what).why(why.clone()));
             }
+            if wanted.family.name == other {
+                let what = format!("profile `{}` cannot be made on {other}", profile.name);
+                let fix = "leave the profile out, or build on another family";
+                problems.push(Problem::new(&PROFILES_CLASH, what).why(why.clone()).fix(fix));
+            }
         }
     }
     let rank = |profile: &Profile| {

@@ -14,6 +14,14 @@ use crate::problem::{Place, Problem};
 static SHIPPED: &[(&str, &str)] = &[
     ("base", include_str!("../../../../profiles/base.toml")),
     ("cis", include_str!("../../../../profiles/cis.toml")),
+    ("minimal", include_str!("../../../../profiles/minimal.toml")),
+    ("stig", include_str!("../../../../profiles/stig.toml")),
+    ("fedramp", include_str!("../../../../profiles/fedramp.toml")),
+    ("fips", include_str!("../../../../profiles/fips.toml")),
+    ("gpu-nvidia", include_str!("../../../../profiles/gpu-nvidia.toml")),
+    ("neuron", include_str!("../../../../profiles/neuron.toml")),
+    ("efa", include_str!("../../../../profiles/efa.toml")),
+    ("selinux", include_str!("../../../../profiles/selinux.toml")),
 ];
 
 /// Names of the shipped profiles.
@@ -28,7 +36,8 @@ pub struct Profile {
     pub about: String,
     /// Profiles that it stands on.
     pub requires: Vec<String>,
-    /// Profiles that it cannot stand beside, with the reason.
+    /// Profiles that it cannot stand beside and families that it cannot be made on, with the
+    /// reason.
     pub forbids: Vec<(String, String)>,
     pub wishes: Vec<(Resource, Scope)>,
     pub needs: Vec<(Need, Scope)>,
