@@ -1,123 +1,145 @@
-//! `tenon image` from outside: exit codes, forms of answers, nothing written twice.
+//! `tenon image` from outside, where it needs no root: plan, profiles, packer, diff.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 fn tenon(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_tenon")).arg("image").args(arguments).output().unwrap()
 }
 
-fn code(output: &Output) -> i32 {
-    output.status.code().unwrap()
+fn text(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+fn answer(arguments: &[&str]) -> Value {
+    let output = tenon(arguments);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// A root of files and a plan for it.
-struct Desk {
-    place: TempDir,
+fn golden(case: &str) -> String {
+    let root: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden/image");
+    root.join(case).join("image.yaml").display().to_string()
 }
 
-impl Desk {
-    fn new() -> Desk {
-        let desk = Desk { place: tempfile::tempdir().unwrap() };
-        let machine = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
-        desk.write(
-            "root/bin/sh",
-            &[b"\x7fELF\x02\x01".as_slice(), &[0; 12], &[machine, 0]].concat(),
-        );
-        desk.write("root/etc/os-release", b"ID=debian\nVERSION_CODENAME=bookworm\n");
-        desk.write("plan.json", plan("welcome\n").to_string().as_bytes());
-        desk
-    }
-
-    fn at(&self, path: &str) -> PathBuf {
-        self.place.path().join(path)
-    }
-
-    fn write(&self, path: &str, body: &[u8]) {
-        let path = self.at(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, body).unwrap();
-    }
-
-    fn run(&self, command: &str, more: &[&str]) -> Output {
-        let (root, plan) = (self.at("root"), self.at("plan.json"));
-        let path = |path: &Path| path.to_str().unwrap().to_owned();
-        let mut words = vec![command.to_owned(), "--root".into(), path(&root)];
-        if command == "apply" {
-            words.extend(["--plan".into(), path(&plan)]);
+#[test]
+fn every_help_fits_80_columns_and_has_an_example() {
+    for command in ["plan", "profiles", "packer", "manifest", "diff"] {
+        let help = text(&tenon(&[command, "--help"]));
+        assert!(help.contains("Example"), "{command}");
+        for line in help.lines() {
+            assert!(line.chars().count() <= 80, "{command}: {line}");
         }
-        words.extend(more.iter().map(|word| (*word).to_owned()));
-        tenon(&words.iter().map(String::as_str).collect::<Vec<_>>())
     }
 }
 
-fn plan(content: &str) -> Value {
-    let architecture = if cfg!(target_arch = "aarch64") { "aarch64" } else { "x86_64" };
-    let fields = json!({"content": content, "mode": "0644"});
-    let with = json!({"content": content, "mode": "0644", "owner": "root:root", "ifAbsent": false});
-    json!({
-        "schema": "tenon.image-plan/1", "name": "t", "family": "debian", "release": "bookworm",
-        "arch": architecture, "kubernetes": "1.34.2", "profiles": ["t"], "exceptions": [],
-        "resources": [{"kind": "file", "key": "/etc/motd", "fields": fields, "rules": ["r/1"],
-                       "reasons": [{"feature": "t", "why": "w"}], "required": false}],
-        "items": [{"act": "file", "key": "/etc/motd", "with": with, "from": ["file//etc/motd"]}],
-    })
-}
-
 #[test]
-fn apply_verify_and_seal_agree() {
-    let desk = Desk::new();
-    assert_eq!(code(&desk.run("verify", &[])), 12, "no plan in the root yet");
-    let first = desk.run("apply", &["--output", "json"]);
-    let answer: Value = serde_json::from_slice(&first.stdout).unwrap();
+fn a_plan_is_printed_in_words_and_as_apply_takes_it() {
+    let words = text(&tenon(&["plan", "--family", "al2023"]));
+    assert!(words.starts_with("image al2023-x86_64: al2023 2023 x86_64, Kubernetes 1.34.2"));
+    assert!(words.lines().all(|line| line.chars().count() <= 80));
+    let plan = answer(&["plan", "--family", "al2023", "--output", "json"]);
     assert_eq!(
-        (&answer["schema"], &answer["changed"]),
-        (&json!("tenon.image-apply/1"), &json!(true))
+        (&plan["schema"], &plan["profiles"]),
+        (&json!("tenon.image-plan/1"), &json!(["base", "cis"]))
     );
-    let second = desk.run("apply", &["--output", "json"]);
-    let answer: Value = serde_json::from_slice(&second.stdout).unwrap();
-    assert_eq!((&answer["changed"], &answer["unchanged"]), (&json!(false), &json!(1)));
-
-    assert_eq!(code(&desk.run("verify", &[])), 0);
-    desk.write("root/etc/motd", b"go away\n");
-    let verified = desk.run("verify", &["--output", "json"]);
-    assert_eq!(code(&verified), 1);
-    let answer: Value = serde_json::from_slice(&verified.stdout).unwrap();
-    assert_eq!((&answer["holds"], &answer["checks"][0]["rules"]), (&json!(false), &json!(["r/1"])));
-    assert!(text(&desk.run("verify", &["--output", "junit"]).stdout).contains("failures=\"1\""));
-    assert!(text(&desk.run("verify", &[]).stdout).contains("fail     file /etc/motd"));
-    assert_eq!(code(&desk.run("verify", &["--only", "link"])), 0);
-
-    assert_eq!(code(&desk.run("seal", &[])), 0);
-    desk.write("root/root/.ssh/id_ed25519", b"-----BEGIN OPENSSH PRIVATE KEY-----\n");
-    let sealed = desk.run("seal", &[]);
-    assert_eq!(code(&sealed), 1);
-    assert!(text(&sealed.stderr).contains("/root/.ssh/id_ed25519"));
 }
 
 #[test]
-fn what_cannot_be_is_told_by_its_exit_code() {
-    let desk = Desk::new();
-    assert_eq!(code(&tenon(&["apply", "--plan", "x"])), 64, "the root is never guessed");
-    assert_eq!(code(&desk.run("apply", &["--live"])), 6);
-    desk.write("root/etc/os-release", b"ID=amzn\nVERSION_ID=2023\n");
-    assert_eq!(code(&desk.run("apply", &[])), 6);
-    let mut edited = plan("welcome\n");
-    edited["items"][0]["with"]["content"] = json!("edited");
-    desk.write("plan.json", edited.to_string().as_bytes());
-    assert_eq!(code(&desk.run("apply", &[])), 3);
-    let unknown =
-        tenon(&["apply", "--root", desk.at("root").to_str().unwrap(), "--profile", "ciss"]);
-    assert_eq!(code(&unknown), 3);
-    assert!(text(&unknown.stderr).contains("cis"));
+fn flags_win_over_files() {
+    let config = golden("debian-base");
+    let plan = answer(&[
+        "plan",
+        "--config",
+        &config,
+        "--set",
+        "spec.release=bookworm",
+        "--kubernetes",
+        "1.33.1",
+        "--output",
+        "json",
+    ]);
+    assert_eq!((&plan["release"], &plan["arch"]), (&json!("bookworm"), &json!("aarch64")));
+    assert_eq!(plan["kubernetes"], "1.33.1");
+}
+
+#[test]
+fn a_resource_is_explained_or_its_nearest_name_given() {
+    let told =
+        text(&tenon(&["plan", "--family", "debian", "--explain", "sysctl/net.ipv4.ip_forward"]));
+    assert!(told.contains("decided by exception"), "{told}");
+    let output = tenon(&["plan", "--family", "debian", "--explain", "sysctl/net.ipv4.ip_forwad"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(
+        String::from_utf8_lossy(&output.stderr)
+            .contains("did you mean `sysctl/net.ipv4.ip_forward`?")
+    );
+}
+
+#[test]
+fn what_cannot_be_planned_ends_with_3() {
+    for arguments in [
+        &["plan"][..],
+        &["plan", "--family", "debian", "--profile", "ciss"],
+        &["plan", "--family", "debian", "--profile", "fips"],
+        &["plan", "--config", &golden("debian-no-checksum")],
+        &["plan", "--family", "debian", "--set", "spec.relase=x"],
+    ] {
+        let output = tenon(arguments);
+        assert_eq!(output.status.code(), Some(3), "{arguments:?}: {output:?}");
+    }
+}
+
+#[test]
+fn a_profile_of_ones_own_is_composed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mine.toml");
+    fs::write(
+        &path,
+        "about = 'm'\nrequires = ['base']\n[[sysctl]]\nkey = 'a.b'\nvalue = '1'\nreason = 'r'\n",
+    )
+    .unwrap();
+    let path = path.display().to_string();
+    let plan = answer(&["plan", "--family", "debian", "--profile", &path, "--output", "json"]);
+    assert_eq!(plan["profiles"], json!(["base", "mine"]));
+    assert!(text(&tenon(&["profiles", &path])).contains("a.b"));
+}
+
+#[test]
+fn profiles_are_listed_and_cis_counts_its_rules() {
+    let list = answer(&["profiles", "--output", "json"]);
+    assert_eq!(list["profiles"].as_array().unwrap().len(), 10);
+    let told = text(&tenon(&["profiles", "cis"]));
+    assert!(told.contains("403 rules") && told.contains("259 rules"), "{told}");
+}
+
+#[test]
+fn packer_answers_in_both_notations() {
+    let config = golden("al2023-components");
+    let template = answer(&["packer", "--config", &config, "--format", "json"]);
+    assert_eq!(template["builders"][0]["type"], "amazon-ebs");
+    let hcl = text(&tenon(&["packer", "--config", &config, "--format", "hcl"]));
+    assert!(hcl.contains("source \"amazon-ebs\" \"node\" {"));
+}
+
+#[test]
+fn two_manifests_are_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = |version: &str| json!({"schema": "tenon.image-manifest/1", "packages": [{"name": "runc", "version": version}]});
+    let write = |name: &str, version: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, manifest(version).to_string()).unwrap();
+        path.display().to_string()
+    };
+    let (one, other) = (write("a.json", "1.1"), write("b.json", "1.2"));
+    assert_eq!(
+        text(&tenon(&["diff", &one, &other])),
+        "~ packages runc  1.1 → 1.2\n1 differences\n"
+    );
+    assert_eq!(answer(&["diff", &one, &one, "--output", "json"])["changed"], false);
 }

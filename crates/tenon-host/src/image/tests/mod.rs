@@ -4,6 +4,7 @@
 mod fetching;
 mod hostile;
 mod isolated;
+mod manifested;
 mod sealed;
 mod teeth;
 mod twice;
