@@ -96,6 +96,16 @@ fn what_cannot_be_planned_ends_with_3() {
 }
 
 #[test]
+fn an_expired_exception_warns_and_with_strict_refuses() {
+    let set = "spec.exceptions=[{rule: sysctl_kernel_randomize_va_space, expires: 2020-01-31, reason: the kernel of this site does it itself}]";
+    let output = tenon(&["plan", "--family", "debian", "--set", set]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).starts_with("warning TN03847"));
+    let output = tenon(&["plan", "--family", "debian", "--strict", "--set", set]);
+    assert_eq!(output.status.code(), Some(3));
+}
+
+#[test]
 fn a_profile_of_ones_own_is_composed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mine.toml");

@@ -118,4 +118,7 @@ super::pages! {
     NO_FAMILY = "TN03846" "image-no-family",
         why: "without a root nothing says for which distribution the plan shall be",
         fix: "give --family, spec.family in the config, or --root";
+    EXCEPTION_EXPIRED = "TN03847" "image-exception-expired",
+        why: "whoever made the exception wanted to think about it again by that day",
+        fix: "give it a later day if its reason still holds, or remove it";
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::kind::{Field, Merge};
 use super::resource::Resource;
-use crate::codes::image::{CONFLICT, EXCEPTION_UNUSED, SHORT_REASON};
+use crate::codes::image::{CONFLICT, EXCEPTION_EXPIRED, EXCEPTION_UNUSED, SHORT_REASON};
 use crate::problem::Problem;
 
 /// The shortest reason that says something.
@@ -261,6 +261,16 @@ pub fn judge(exceptions: &[Exception], used: impl Fn(&Exception) -> bool) -> Vec
     problems
 }
 
+/// Exceptions whose day lies before `today`, a day of the same form.
+pub fn expired(exceptions: &[Exception], today: &str) -> Vec<Problem> {
+    let past = |one: &&Exception| one.expires.as_deref().is_some_and(|day| day < today);
+    let problem = |one: &Exception| {
+        let of = one.resource.as_ref().or(one.rule.as_ref()).map_or("nothing", String::as_str);
+        Problem::new(&EXCEPTION_EXPIRED, format!("the exception for {of} has expired"))
+    };
+    exceptions.iter().filter(past).map(problem).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -336,6 +346,15 @@ mod tests {
         assert!(merged.problems.is_empty());
         assert_eq!(merged.settled, ["sysctl/f"]);
         assert_eq!(merged.resources[0].text("value"), Some("1"));
+    }
+
+    #[test]
+    fn an_exception_lasts_to_the_end_of_its_day() {
+        let mut one = exception("sysctl/f", "base");
+        one.expires = Some("2027-01-31".into());
+        assert!(expired(&[one.clone()], "2027-01-31").is_empty());
+        assert_eq!(expired(&[one], "2027-02-01").len(), 1);
+        assert!(expired(&[exception("sysctl/f", "base")], "2027-02-01").is_empty());
     }
 
     #[test]

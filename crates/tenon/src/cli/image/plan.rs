@@ -1,16 +1,18 @@
 //! `tenon image plan`: the whole description, or what a root lacks of it.
 
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 use tenon_core::image::check::{Check, State};
-use tenon_core::image::describe;
 use tenon_core::image::plan::ImagePlan;
+use tenon_core::image::{describe, manifest, merge};
+use tenon_core::problem::Finding;
 use tenon_host::image::{facts, verify};
 use tenon_host::stop;
 
-use super::open;
 use super::wanted::WantedArgs;
+use super::{findings, open};
 use crate::cli::Global;
 use crate::output::{self, Failure, Outcome};
 
@@ -34,6 +36,9 @@ pub struct Args {
     /// Say who wants a resource and why, such as sysctl/kernel.panic
     #[arg(long, value_name = "RESOURCE")]
     explain: Option<String>,
+    /// Refuse exceptions that have expired, instead of a warning
+    #[arg(long)]
+    strict: bool,
     /// Exit with 2 when there is something to change
     #[arg(long)]
     exit_code: bool,
@@ -47,6 +52,7 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
     let root = args.against.as_ref().or(other).map(|root| open(root)).transpose()?;
     let facts = root.as_ref().map(facts::gather).transpose()?;
     let (plan, _) = args.wanted.plan(facts.as_ref())?;
+    expired(&plan, args.strict)?;
     if let Some(name) = &args.explain {
         return explain(&plan, name, global);
     }
@@ -66,6 +72,19 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
         true => Err(Failure::Answer(2)),
         false => Ok(()),
     }
+}
+
+/// Tells which exceptions have outlived their day.
+fn expired(plan: &ImagePlan, strict: bool) -> Outcome {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = manifest::date(i64::try_from(now.as_secs()).unwrap_or(i64::MAX));
+    let problems = merge::expired(&plan.exceptions, now.get(..10).unwrap_or_default());
+    if strict && !problems.is_empty() {
+        return Err(findings(problems));
+    }
+    let findings: Vec<_> = problems.into_iter().map(Finding::warning).collect();
+    output::tell_findings(&findings, false);
+    Ok(())
 }
 
 fn explain(plan: &ImagePlan, name: &str, global: &Global) -> Outcome {
