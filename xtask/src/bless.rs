@@ -9,7 +9,18 @@ use anyhow::{Context, ensure};
 /// Runs the golden test in the mode that writes its expectations.
 pub(crate) fn run() -> anyhow::Result<()> {
     let status = Command::new(env!("CARGO"))
-        .args(["test", "--quiet", "--package", "tenon-core", "--test", "golden"])
+        .args([
+            "test",
+            "--quiet",
+            "--package",
+            "tenon-core",
+            "--test",
+            "golden",
+            "--test",
+            "control_plane",
+            "--test",
+            "stages",
+        ])
         .env("TENON_BLESS", "1")
         .current_dir(super::checkout())
         .status()
