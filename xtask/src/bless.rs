@@ -10,7 +10,11 @@ use anyhow::{Context, ensure};
 pub(crate) fn run() -> anyhow::Result<()> {
     let status = Command::new(env!("CARGO"))
         .args(["test", "--quiet", "--package", "tenon-core"])
-        .args(["--test", "golden", "--test", "image_golden"])
+        .args(
+            ["golden", "image_golden", "control_plane", "stages"]
+                .map(|name| ["--test", name])
+                .concat(),
+        )
         .env("TENON_BLESS", "1")
         .current_dir(super::checkout())
         .status()

@@ -8,6 +8,7 @@ mod dist;
 mod e2e;
 mod go;
 mod instances;
+mod instructions;
 mod kubelet_tables;
 mod lab;
 mod reference;
@@ -35,6 +36,8 @@ enum Task {
     E2e(e2e::Args),
     /// Write the table of instance types
     Instances(instances::Args),
+    /// Count the instructions of fixed commands and hold them to their budget
+    Instructions(instructions::Args),
     /// Write the tables of KubeletConfiguration fields and kubelet flags
     KubeletTables(kubelet_tables::Args),
     /// Build the real programs that `e2e` runs, and keep them
@@ -59,6 +62,7 @@ fn main() -> anyhow::Result<()> {
         Task::Dist(args) => dist::run(&args),
         Task::E2e(args) => e2e::run(&args),
         Task::Instances(args) => instances::run(&args),
+        Task::Instructions(args) => instructions::run(&args),
         Task::KubeletTables(args) => kubelet_tables::run(&args),
         Task::Lab(args) => lab::run(&args),
         Task::UnitsInside(args) => e2e::inside(&args),

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 
-const PAGES: [&str; 3] = ["cli", "config", "errors"];
+const PAGES: [&str; 4] = ["cli", "config", "doctor", "errors"];
 const FOLDER: &str = "docs/reference";
 
 #[derive(clap::Args)]

@@ -44,6 +44,9 @@ pub struct Instance {
     pub architecture: String,
     #[serde(default)]
     pub image_id: String,
+    /// When the instance was last started, by EC2's clock, to the second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launched: Option<String>,
     /// MAC of the primary interface, lower case.
     pub mac: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,6 +1,6 @@
 //! Every version gate, named, with since and until.
 //!
-//! A gate is a fact about the kubelet or containerd: from this version on, until that one, a
+//! A gate is a fact about the kubelet, containerd, the control plane or etcd: from this version on, until that one, a
 //! thing is done. No other file compares versions.
 
 use std::fmt;
@@ -55,6 +55,8 @@ impl fmt::Display for Version {
 pub enum Component {
     Kubelet,
     Containerd,
+    ControlPlane,
+    Etcd,
 }
 
 /// One boundary.
@@ -152,6 +154,49 @@ pub static CONTAINERD_TESTED: Gate = Gate {
     until: Some(Version::new(3, 0, 0)),
     effect: "no warning about an untested containerd",
 };
+/// Probes of static pods name their port.
+/// <https://github.com/kubernetes/kubernetes/blob/master/CHANGELOG/CHANGELOG-1.34.md>
+pub static NAMED_PROBE_PORT: Gate = since(
+    "named-probe-port",
+    Component::ControlPlane,
+    (1, 34),
+    "probes of static pods use the port name probe-port",
+);
+/// <https://etcd.io/docs/v3.6/feature-gates/>
+pub static ETCD_FEATURE_GATES: Gate =
+    since("etcd-feature-gates", Component::Etcd, (3, 6), "feature-gates, not experimental-* flags");
+
+/// What is released together with a minor version of Kubernetes.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Release {
+    pub minor: u32,
+    /// Tag of etcd's image.
+    pub etcd: &'static str,
+    pub coredns: &'static str,
+    pub pause: &'static str,
+}
+
+const fn released(
+    minor: u32,
+    etcd: &'static str,
+    coredns: &'static str,
+    pause: &'static str,
+) -> Release {
+    Release { minor, etcd, coredns, pause }
+}
+
+/// The control planes that Tenon can start.
+pub static RELEASES: &[Release] = &[
+    released(33, "3.5.24-0", "v1.12.0", "3.10"),
+    released(34, "3.6.5-0", "v1.12.1", "3.10.1"),
+    released(35, "3.6.6-0", "v1.13.1", "3.10.1"),
+    released(36, "3.6.8-0", "v1.14.2", "3.10.2"),
+];
+
+/// The row of a version; None for minors that Tenon does not know.
+pub fn release(version: Version) -> Option<&'static Release> {
+    RELEASES.iter().find(|release| version.major == 1 && release.minor == version.minor)
+}
 
 /// Every gate, for the table of behaviour by version.
 pub static GATES: &[&Gate] = &[
@@ -166,6 +211,8 @@ pub static GATES: &[&Gate] = &[
     &CGROUP_V1_REFUSED,
     &CONTAINERD_TESTED,
     &SCHEMA_3,
+    &NAMED_PROBE_PORT,
+    &ETCD_FEATURE_GATES,
 ];
 
 #[cfg(test)]
@@ -231,6 +278,8 @@ mod tests {
                 let component = match gate.component {
                     Component::Kubelet => "kubelet",
                     Component::Containerd => "containerd",
+                    Component::ControlPlane => "control plane",
+                    Component::Etcd => "etcd",
                 };
                 let (since, until) = (word(gate.since, "any"), word(gate.until, "none"));
                 format!("| {} | {component} | {since} | {until} | {} |", gate.name, gate.effect)

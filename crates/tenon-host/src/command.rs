@@ -38,20 +38,7 @@ pub fn run(
     env: &[(String, String)],
 ) -> Result<Output, Problem> {
     let shown = argv.join(" ");
-    let (program, arguments) =
-        argv.split_first().ok_or_else(|| Problem::new(&codes::usage::BUG, "empty command"))?;
-    tracing::debug!(command = %shown, "run");
-    let mut child = Command::new(program)
-        .args(arguments)
-        .envs(env.iter().map(|(key, value)| (key, value)))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .spawn()
-        .map_err(|error| {
-            Problem::new(&codes::host::PROGRAM_FAILED, format!("starting `{program}`")).cause(error)
-        })?;
+    let mut child = start(argv, env)?;
     let stdout = collect(child.stdout.take());
     let stderr = collect(child.stderr.take());
     let ended = wait(&mut child, timeout);
@@ -65,6 +52,52 @@ pub fn run(
         )
         .details(tail)),
         Err(problem) => Err(problem),
+    }
+}
+
+fn start(argv: &[String], env: &[(String, String)]) -> Result<Child, Problem> {
+    let (program, arguments) =
+        argv.split_first().ok_or_else(|| Problem::new(&codes::usage::BUG, "empty command"))?;
+    tracing::debug!(command = %argv.join(" "), "run");
+    Command::new(program)
+        .args(arguments)
+        .envs(env.iter().map(|(key, value)| (key, value)))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .map_err(|error| {
+            Problem::new(&codes::host::PROGRAM_FAILED, format!("starting `{program}`")).cause(error)
+        })
+}
+
+/// The first bytes that a program prints; it is stopped when there are enough. Where the deadline
+/// passes first, what came until then is the answer. A program that ends badly without a word is an
+/// error.
+pub fn head(argv: &[String], timeout: Duration, most: u64) -> Result<Vec<u8>, Problem> {
+    let mut child = start(argv, &[])?;
+    let said = collect(child.stderr.take());
+    let reader = collect_first(child.stdout.take(), most);
+    let end = Instant::now() + timeout;
+    let mut stopped = Ok(());
+    while stopped.is_ok() && Instant::now() < end {
+        if reader.as_ref().is_none_or(|(_, thread)| thread.is_finished()) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+        stopped = stop::check();
+    }
+    let status = wait(&mut child, Duration::from_millis(200));
+    stopped?;
+    let bytes = finish(reader);
+    match status? {
+        Some(status) if !status.success() && bytes.is_empty() => {
+            let what = format!("`{}` ended with {status}", argv.join(" "));
+            let problem = Problem::new(&codes::host::PROGRAM_FAILED, what);
+            Err(problem.details(tail(&finish(said))))
+        }
+        _ => Ok(bytes),
     }
 }
 
@@ -96,6 +129,21 @@ fn collect(pipe: Option<impl Read + Send + 'static>) -> Reader {
             kept.extend_from_slice(&buffer[..count]);
             let excess = kept.len().saturating_sub(KEEP_BYTES);
             kept.drain(..excess);
+        }
+    });
+    Some((kept, reader))
+}
+
+/// Reads the begin of a pipe on a thread of its own.
+fn collect_first(pipe: Option<impl Read + Send + 'static>, most: u64) -> Reader {
+    let mut pipe = pipe?.take(most);
+    let kept = Arc::new(Mutex::new(Vec::new()));
+    let shared = Arc::clone(&kept);
+    let reader = std::thread::spawn(move || {
+        let mut buffer = [0; 8192];
+        while let Ok(count @ 1..) = pipe.read(&mut buffer) {
+            let Ok(mut kept) = shared.lock() else { return };
+            kept.extend_from_slice(&buffer[..count]);
         }
     });
     Some((kept, reader))
@@ -175,6 +223,16 @@ mod tests {
         let problem = sh("sleep 60 & echo started; wait", Duration::from_millis(50)).unwrap_err();
         assert_eq!(problem.exit(), 9);
         assert_eq!(problem.details, ["started"]);
+    }
+
+    #[test]
+    fn the_head_of_endless_output_is_enough() {
+        let argv = ["yes".to_owned()];
+        let bytes = head(&argv, Duration::from_secs(10), 5).unwrap();
+        assert_eq!(bytes, b"y\ny\ny");
+        let argv = ["sh", "-c", "echo why >&2; exit 3"].map(str::to_owned);
+        let problem = head(&argv, Duration::from_secs(10), 5).unwrap_err();
+        assert_eq!((problem.exit(), problem.details.as_slice()), (6, &["why".to_owned()][..]));
     }
 
     #[test]

@@ -2,10 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use tenon_core::checks::drift;
 use tenon_core::codes;
-use tenon_core::plan::diff::Observed;
-use tenon_core::plan::digest::sha256;
-use tenon_core::plan::record::{FileMark, Record};
+use tenon_core::plan::record::Record;
 use tenon_core::problem::Problem;
 use tenon_core::status::{Daemon, Sight, State};
 
@@ -76,17 +75,13 @@ fn daemons(root: &Root, record: &Record) -> Result<Vec<Daemon>, Problem> {
     Ok(daemons)
 }
 
-/// The recorded files whose content or mode is not as recorded, links among them. Files under
-/// `/run` go with a reboot.
+/// The recorded files that are not as recorded, links among them.
 fn drifted(root: &Root, record: &Record) -> Result<Vec<String>, Problem> {
     let tree = apply::look_at_recorded(root, record)?;
-    let as_written = |path: &str, mark: &FileMark| match tree.get(path) {
-        Some(Observed::File(held)) => held.mode == mark.mode && sha256(&held.bytes) == mark.sha256,
-        _ => false,
-    };
-    let lasting = record.files.iter().filter(|(path, _)| !path.starts_with("/run/"));
-    let differing = lasting.filter(|(path, mark)| !as_written(path, mark));
-    Ok(differing.map(|(path, _)| path.clone()).collect())
+    let found = drift::deviations(record, &tree, apply::own()).into_iter();
+    let mut paths: Vec<String> = found.map(|deviation| deviation.path).collect();
+    paths.dedup();
+    Ok(paths)
 }
 
 #[cfg(test)]
@@ -96,6 +91,8 @@ mod tests {
     use std::path::Path;
 
     use tenon_core::plan::diff::LINK_MODE;
+    use tenon_core::plan::digest::sha256;
+    use tenon_core::plan::record::FileMark;
 
     use super::*;
 

@@ -35,7 +35,7 @@ pub enum Format {
     /// For code hosts; only where a command finds faults in files.
     #[value(skip)]
     Sarif,
-    /// For CI systems; only where a command runs checks.
+    /// For build servers; only where a command runs checks.
     #[value(skip)]
     Junit,
 }
@@ -62,11 +62,19 @@ impl Format {
         }
     }
 
-    /// The formats of checks.
-    pub fn checks(text: &str) -> Result<Format, String> {
+    /// The formats of checks of an image.
+    pub fn image_checks(text: &str) -> Result<Format, String> {
         match text {
             "junit" => Ok(Format::Junit),
             _ => Format::text_or_json(text).map_err(|more| format!("{more}, or junit")),
+        }
+    }
+
+    /// The formats of checks of a node.
+    pub fn checks(text: &str) -> Result<Format, String> {
+        match text {
+            "junit" => Ok(Format::Junit),
+            _ => Format::findings(text).map_err(|more| format!("{more}, or junit")),
         }
     }
 

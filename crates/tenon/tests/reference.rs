@@ -7,7 +7,7 @@ use std::process::Command;
 #[test]
 fn the_pages_are_up_to_date() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
-    for page in ["cli", "config", "errors"] {
+    for page in ["cli", "config", "doctor", "errors"] {
         let output =
             Command::new(env!("CARGO_BIN_EXE_tenon")).args(["reference", page]).output().unwrap();
         assert!(output.status.success(), "{page}");

@@ -5,6 +5,7 @@ use std::process::Output;
 
 use anyhow::{Context, ensure};
 
+use super::logs::a_bundle_agrees_with_the_machine;
 use super::machine::{Disk, Machine, text};
 use super::metadata::{Answers, Metadata, instance};
 use super::network::Network;
@@ -55,8 +56,9 @@ pub fn run(stage: &Stage) -> anyhow::Result<usize> {
     the_node_runs(&machine)?;
     let after = machine.must(&["sh", "-c", FILES])?;
     ensure!(before == after, "a reboot changed files:\n{before}\n{after}");
+    a_bundle_agrees_with_the_machine(&machine)?;
     machine.power_off()?;
-    Ok(6)
+    Ok(7)
 }
 
 /// An image whose kubelet is the stand-in, without cloud-init.

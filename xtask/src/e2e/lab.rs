@@ -19,10 +19,13 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Builds the binary and opens the cache.
-    pub fn open() -> anyhow::Result<Self> {
+    /// Builds the binary, unless one is given, and opens the cache.
+    pub fn open(binary: Option<&Path>) -> anyhow::Result<Self> {
         let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("checkout")?;
-        let tenon = crate::dist::build()?;
+        let tenon = match binary {
+            Some(path) => path.canonicalize().with_context(|| path.display().to_string())?,
+            None => crate::dist::build()?,
+        };
         let cache = crate::lab::cache_directory()?;
         let lock = File::create(cache.join("lock"))?;
         if lock.try_lock().is_err() {

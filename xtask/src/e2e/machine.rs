@@ -78,9 +78,22 @@ impl Disk {
         fs::remove_file(self.upper().join(path)).with_context(|| format!("removing {path}"))
     }
 
+    /// Gives back the space of a machine that is gone.
+    pub fn wipe(self) -> anyhow::Result<()> {
+        fs::remove_dir_all(self.upper()).context("removing the disk of a machine")
+    }
+
+    /// Where a file of the machine lies before it boots.
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.upper().join(path)
+    }
+
     /// Takes a program from the host's side.
     pub fn install(&self, program: &Path, path: &str) -> anyhow::Result<()> {
         let to = self.upper().join(path);
+        if let Some(parent) = to.parent() {
+            fs::create_dir_all(parent)?;
+        }
         fs::copy(program, &to).with_context(|| format!("copying {}", program.display()))?;
         Ok(())
     }
@@ -155,8 +168,13 @@ impl<'a> Machine<'a> {
 
     /// Runs a command inside, for two minutes at most.
     pub fn run(&self, words: &[&str]) -> anyhow::Result<Output> {
+        self.run_within(120, words)
+    }
+
+    /// Runs a command inside, for so many seconds at most.
+    pub fn run_within(&self, seconds: u64, words: &[&str]) -> anyhow::Result<Output> {
         Command::new("timeout")
-            .args(["120", "nsenter", "--target", &self.init, "--all", "env", "-i"])
+            .args([&seconds.to_string(), "nsenter", "--target", &self.init, "--all", "env", "-i"])
             .args(["PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "TERM=dumb"])
             .args(words)
             .stdin(Stdio::null())

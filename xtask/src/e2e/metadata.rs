@@ -28,6 +28,8 @@ pub struct Answers<'a> {
     pub without_token: bool,
     /// The instance has IPv6 addresses.
     pub ipv6: bool,
+    /// In place of [`INSTANCE_TYPE`].
+    pub instance_type: Option<&'a str>,
 }
 
 /// The running service.
@@ -39,7 +41,8 @@ impl Metadata {
         let user_data = stage.place.join("user-data");
         fs::write(&user_data, answers.user_data)?;
         let mut command = network.in_infra(&stage.tenon);
-        command.args(["imds", "serve", "--instance-type", INSTANCE_TYPE, "--region", REGION]);
+        let instance_type = answers.instance_type.unwrap_or(INSTANCE_TYPE);
+        command.args(["imds", "serve", "--instance-type", instance_type, "--region", REGION]);
         command.args(["--listen", &format!("{METADATA}:80"), "--log"]);
         command.arg("--user-data").arg(user_data);
         if answers.without_token {

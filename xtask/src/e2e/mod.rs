@@ -6,12 +6,18 @@
 mod boot;
 mod cloud_init;
 mod cluster;
+mod control_plane;
 mod kill;
+mod kubeadm;
 mod lab;
+mod logs;
 mod machine;
 mod metadata;
 mod network;
+mod nodeadm;
+mod pki;
 mod stage;
+mod stages;
 mod units;
 mod userdata;
 
@@ -36,6 +42,12 @@ pub struct Args {
     /// A layer that this host cannot run is a failure
     #[arg(long)]
     no_skip: bool,
+    /// Draw the timeline of the layer `cluster` into the documentation
+    #[arg(long)]
+    save_timeline: bool,
+    /// Test this binary instead of building the static one
+    #[arg(long, value_name = "FILE")]
+    binary: Option<std::path::PathBuf>,
 }
 
 /// One kind of end-to-end test.
@@ -81,12 +93,36 @@ const LAYERS: &[Layer] = &[
         run: Run::Here(kill::run),
     },
     Layer {
+        name: "instructions",
+        about: "fixed commands stay within their budget of instructions",
+        packages: &[],
+        parts: &[parts::VALGRIND],
+        refuse: |_| None,
+        run: Run::Here(|lab| crate::instructions::check(&lab.tenon)),
+    },
+    Layer {
         name: "userdata",
         about: "user data before cloud-init, Ignition, CloudFormation, shells and systemd",
         packages: &[("systemd", "systemd-analyze"), ("curl", "curl")],
         parts: &[],
         refuse: userdata::refuse,
         run: Run::Here(userdata::run),
+    },
+    Layer {
+        name: "pki",
+        about: "Tenon's certificates, tokens and approvals before openssl, etcd and an API server",
+        packages: &[("openssl", "openssl")],
+        parts: &[parts::ETCD, parts::KUBERNETES_1_34],
+        refuse: pki::refuse,
+        run: Run::Here(pki::run),
+    },
+    Layer {
+        name: "stages",
+        about: "Ignition to add-ons over simulated boots, with a fault at every step",
+        packages: &[("systemd", "systemctl"), ("curl", "curl"), ("python3", "python3")],
+        parts: &[],
+        refuse: units::refuse,
+        run: Run::Here(stages::run),
     },
     Layer {
         name: "boot",
@@ -105,6 +141,20 @@ const LAYERS: &[Layer] = &[
         run: Run::OnStage(cloud_init::run),
     },
     Layer {
+        name: "nodeadm",
+        about: "nodeadm and Tenon on the same machine and user data; every difference is listed",
+        packages: NODEADM,
+        parts: &[
+            parts::ROOT,
+            parts::PAUSE,
+            parts::KUBERNETES_1_34,
+            parts::KUBERNETES_1_36,
+            parts::NODEADM,
+        ],
+        refuse: stage::refuse,
+        run: Run::OnStage(nodeadm::run),
+    },
+    Layer {
         name: "cluster",
         about: "a booted machine joins a real control plane, becomes Ready and runs a pod",
         packages: CLUSTER,
@@ -114,19 +164,69 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         name: "cluster-ipv6",
-        about: "the same where services, nodes and pods have IPv6 addresses",
+        about: "the same with IPv6 addresses, containerd 1.7 and the cgroupfs driver",
         packages: CLUSTER,
-        parts: &[parts::ROOT, parts::PAUSE, parts::ETCD, parts::KUBERNETES_1_34],
+        parts: &[
+            parts::ROOT,
+            parts::PAUSE,
+            parts::ETCD,
+            parts::CONTAINERD_1_7,
+            parts::KUBERNETES_1_34,
+        ],
         refuse: stage::refuse,
         run: Run::OnStage(cluster::run_ipv6),
     },
     Layer {
         name: "cluster-1.36",
-        about: "the same with a later Kubernetes",
+        about: "the same with a later Kubernetes and containerd 2",
         packages: CLUSTER,
-        parts: &[parts::ROOT, parts::PAUSE, parts::ETCD, parts::KUBERNETES_1_36],
+        parts: &[
+            parts::ROOT,
+            parts::PAUSE,
+            parts::ETCD,
+            parts::CONTAINERD_2,
+            parts::KUBERNETES_1_36,
+        ],
         refuse: stage::refuse,
         run: Run::OnStage(cluster::run_1_36),
+    },
+    Layer {
+        name: "kubeadm",
+        about: "static pods are those that kubeadm writes, but for a list of reasons",
+        packages: &[("util-linux", "unshare")],
+        parts: &[parts::KUBERNETES_1_34, parts::KUBERNETES_1_36],
+        refuse: kubeadm::refuse,
+        run: Run::Here(kubeadm::run),
+    },
+    Layer {
+        name: "control-plane",
+        about: "a cluster from nothing: static pods, hand-over, a worker by token, add-ons",
+        packages: CLUSTER,
+        parts: &[parts::ROOT, parts::PAUSE, parts::KUBERNETES_1_34, parts::IMAGES_1_34],
+        refuse: stage::refuse,
+        run: Run::OnStage(control_plane::run),
+    },
+    Layer {
+        name: "control-plane-units",
+        about: "the same by units alone, with a later Kubernetes and no temporary plane",
+        packages: CLUSTER,
+        parts: &[parts::ROOT, parts::PAUSE, parts::KUBERNETES_1_36, parts::IMAGES_1_36],
+        refuse: stage::refuse,
+        run: Run::OnStage(control_plane::run_units),
+    },
+    Layer {
+        name: "doctor",
+        about: "a real node is broken in many ways and the doctor names the cause",
+        packages: CLUSTER,
+        parts: &[
+            parts::ROOT,
+            parts::PAUSE,
+            parts::ETCD,
+            parts::KUBERNETES_1_34,
+            parts::KUBERNETES_1_36,
+        ],
+        refuse: stage::refuse,
+        run: Run::OnStage(cluster::broken::run),
     },
 ];
 
@@ -137,6 +237,14 @@ const CLUSTER: &[(&str, &str)] = &[
     ("util-linux", "nsenter"),
     ("openssl", "openssl"),
     ("curl", "curl"),
+];
+
+/// What the peer needs besides.
+const NODEADM: &[(&str, &str)] = &[
+    ("systemd-container", "systemd-nspawn"),
+    ("iproute2", "ip"),
+    ("util-linux", "nsenter"),
+    ("python3", "python3"),
 ];
 
 enum Verdict {
@@ -153,7 +261,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         return Ok(());
     }
     let chosen = choose(&args.layers)?;
-    let lab = Lab::open()?;
+    let lab = Lab::open(args.binary.as_deref())?;
     let mut rows = Vec::new();
     for layer in chosen {
         println!("== {}: {}", layer.name, layer.about);
@@ -161,7 +269,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         let verdict = run_layer(layer, &lab);
         rows.push((layer.name, verdict, start.elapsed()));
     }
-    summary(&rows, args.no_skip)
+    summary(&rows, args.no_skip)?;
+    match args.save_timeline {
+        true => cluster::save_timeline(&lab.tenon, &lab.cache),
+        false => Ok(()),
+    }
 }
 
 fn choose(names: &[String]) -> anyhow::Result<Vec<&'static Layer>> {

@@ -2,15 +2,13 @@
 //! (`e2e/kubernetes`).
 
 use std::path::Path;
-use std::process::Command;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
-use super::{must, source};
-use crate::checkout;
+use super::{go_build, source};
 
 const PROGRAMS: &[&str] =
-    &["kubelet", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
+    &["kubelet", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubeadm"];
 
 pub(super) fn recipe(minor: &str) -> anyhow::Result<String> {
     let (module, sums) = (source(&pinned(minor, "go.mod"))?, source(&pinned(minor, "go.sum"))?);
@@ -23,25 +21,13 @@ fn pinned(minor: &str, file: &str) -> String {
 
 /// Leaves the programs.
 pub(super) fn build(minor: &str, place: &Path) -> anyhow::Result<()> {
-    let go = Command::new("go").arg("version").output();
-    if !go.is_ok_and(|output| output.status.success()) {
-        bail!("go is not here; Kubernetes is built from its Go modules");
-    }
-    let packages = PROGRAMS.iter().map(|name| format!("k8s.io/kubernetes/cmd/{name}"));
-    // Below everything else that runs here: it takes minutes of every core.
-    let mut command = Command::new("nice");
-    command
-        .args(["-n", "10", "go", "build", "-mod=readonly", "-trimpath", "-buildvcs=false"])
-        .args(["-ldflags", &link_options(minor)?, "-o"])
-        .arg(place)
-        .args(packages)
-        .current_dir(checkout().join(pinned(minor, "")))
-        .env("CGO_ENABLED", "0");
-    must(&mut command)
+    let packages: Vec<_> =
+        PROGRAMS.iter().map(|name| format!("k8s.io/kubernetes/cmd/{name}")).collect();
+    go_build(&pinned(minor, ""), &link_options(minor)?, &packages, place)
 }
 
 /// `1.34.10`, from the line that requires it.
-fn version(minor: &str) -> anyhow::Result<String> {
+pub(super) fn version(minor: &str) -> anyhow::Result<String> {
     let text = source(&pinned(minor, "go.mod"))?;
     let line = text.lines().find_map(|line| line.strip_prefix("require k8s.io/kubernetes v"));
     Ok(line.context("go.mod names no version of Kubernetes")?.trim().to_owned())

@@ -3,11 +3,16 @@
 //! Each part lies in the cache under its name and the hash of its recipe, so a changed recipe is a
 //! new part and a kept one is never stale. A part appears under its name only when it is whole.
 
-mod etcd;
+mod image;
+mod images;
 mod kubernetes;
+mod newer;
+mod nodeadm;
 mod pause;
 mod root;
 
+pub use images::REPOSITORY as IMAGE_REPOSITORY;
+pub use nodeadm::version as nodeadm_version;
 pub use pause::NAME as PAUSE_IMAGE;
 
 use std::fs;
@@ -47,15 +52,37 @@ pub const ROOT: Part = Part {
 };
 pub const PAUSE: Part = Part {
     name: "pause",
-    about: "the one container image of the lab",
+    about: "the image of sandboxes and pods",
     recipe: pause::recipe,
     build: pause::build,
 };
-pub const ETCD: Part =
-    Part { name: "etcd", about: "etcd of Debian", recipe: etcd::recipe, build: etcd::build };
+pub const ETCD: Part = Part {
+    name: "etcd",
+    about: "etcd of Debian",
+    recipe: || Ok(newer::ETCD.recipe()),
+    build: |place| newer::ETCD.build(place),
+};
+pub const VALGRIND: Part = Part {
+    name: "valgrind",
+    about: "valgrind of Debian, new enough to know openat2",
+    recipe: || Ok(newer::VALGRIND.recipe()),
+    build: |place| newer::VALGRIND.build(place),
+};
+pub const CONTAINERD_1_7: Part = Part {
+    name: "containerd-1.7",
+    about: "containerd 1.7 of Debian",
+    recipe: || Ok(newer::CONTAINERD_1_7.recipe()),
+    build: |place| newer::CONTAINERD_1_7.build(place),
+};
+pub const CONTAINERD_2: Part = Part {
+    name: "containerd-2",
+    about: "containerd 2 of Debian",
+    recipe: || Ok(newer::CONTAINERD_2.recipe()),
+    build: |place| newer::CONTAINERD_2.build(place),
+};
 pub const KUBERNETES_1_34: Part = Part {
     name: "kubernetes-1.34",
-    about: "kubelet, API server, controller manager and scheduler, from their Go modules",
+    about: "kubelet, control plane and kubeadm, from their Go modules",
     recipe: || kubernetes::recipe("1.34"),
     build: |place| kubernetes::build("1.34", place),
 };
@@ -66,7 +93,39 @@ pub const KUBERNETES_1_36: Part = Part {
     build: |place| kubernetes::build("1.36", place),
 };
 
-const PARTS: &[Part] = &[ROOT, PAUSE, ETCD, KUBERNETES_1_34, KUBERNETES_1_36];
+pub const NODEADM: Part = Part {
+    name: "nodeadm",
+    about: "the program that Tenon takes the place of, from its Go module",
+    recipe: nodeadm::recipe,
+    build: nodeadm::build,
+};
+
+pub const IMAGES_1_34: Part = Part {
+    name: "images-1.34",
+    about: "images of etcd, API server, controller manager and scheduler",
+    recipe: || images::recipe("1.34"),
+    build: |place| images::build("1.34", &KUBERNETES_1_34, place),
+};
+pub const IMAGES_1_36: Part = Part {
+    name: "images-1.36",
+    about: "the same images of a later minor",
+    recipe: || images::recipe("1.36"),
+    build: |place| images::build("1.36", &KUBERNETES_1_36, place),
+};
+
+const PARTS: &[Part] = &[
+    ROOT,
+    PAUSE,
+    ETCD,
+    VALGRIND,
+    CONTAINERD_1_7,
+    CONTAINERD_2,
+    KUBERNETES_1_34,
+    KUBERNETES_1_36,
+    NODEADM,
+    IMAGES_1_34,
+    IMAGES_1_36,
+];
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let cache = cache_directory()?;
@@ -168,6 +227,24 @@ pub fn must(command: &mut Command) -> anyhow::Result<()> {
         bail!("{name}: {}\n{}", output.status, String::from_utf8_lossy(&text));
     }
     Ok(())
+}
+
+/// Builds programs of pinned Go modules into a directory.
+fn go_build(home: &str, links: &str, packages: &[String], place: &Path) -> anyhow::Result<()> {
+    let go = Command::new("go").arg("version").output();
+    if !go.is_ok_and(|output| output.status.success()) {
+        bail!("go is not here; the programs are built from their Go modules");
+    }
+    // Below everything else that runs here: it takes minutes of every core.
+    let mut command = Command::new("nice");
+    command
+        .args(["-n", "10", "go", "build", "-mod=readonly", "-trimpath", "-buildvcs=false"])
+        .args(["-ldflags", links, "-o"])
+        .arg(place)
+        .args(packages)
+        .current_dir(checkout().join(home))
+        .env("CGO_ENABLED", "0");
+    must(&mut command)
 }
 
 /// A file of the checkout, as part of a recipe.

@@ -6,14 +6,22 @@
 
 use std::fmt;
 
+pub mod checks;
+pub mod cluster;
 pub mod config;
+pub mod control_plane;
 pub mod decode;
+pub mod doctor;
 pub mod facts;
 pub mod host;
 pub mod image;
 pub mod inspect;
+pub mod logs;
 pub mod max_pods;
+pub mod pki;
 pub mod plan;
+pub mod stages;
+pub mod timeline;
 pub mod usage;
 pub mod userdata;
 
@@ -64,14 +72,22 @@ pub(crate) use pages;
 /// Every page of the catalogue, in order of its code.
 pub fn all() -> Vec<&'static Page> {
     let rooms = [
+        cluster::ALL,
+        checks::ALL,
         config::ALL,
+        control_plane::ALL,
         decode::ALL,
+        doctor::ALL,
         facts::ALL,
         host::ALL,
         image::ALL,
         inspect::ALL,
+        logs::ALL,
         max_pods::ALL,
+        pki::ALL,
         plan::ALL,
+        timeline::ALL,
+        stages::ALL,
         usage::ALL,
         userdata::ALL,
     ];

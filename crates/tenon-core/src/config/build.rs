@@ -55,15 +55,15 @@ impl<'a> View<'a> {
         self.0.and_then(Tree::text).unwrap_or_default()
     }
 
-    fn owned(self) -> String {
+    pub fn owned(self) -> String {
         self.text().to_owned()
     }
 
-    fn non_empty(self) -> Option<String> {
+    pub fn non_empty(self) -> Option<String> {
         Some(self.owned()).filter(|text| !text.is_empty())
     }
 
-    fn bool(self) -> Option<bool> {
+    pub fn bool(self) -> Option<bool> {
         match self.0.map(|node| &node.data) {
             Some(Data::Bool(value)) => Some(*value),
             _ => None,
@@ -85,7 +85,7 @@ impl<'a> View<'a> {
         self.0.map(Tree::list).unwrap_or_default().iter().map(|node| View(Some(node)))
     }
 
-    fn texts(self) -> Vec<String> {
+    pub fn texts(self) -> Vec<String> {
         self.items().map(View::owned).collect()
     }
 
@@ -94,11 +94,11 @@ impl<'a> View<'a> {
         entries.map(|(key, node)| (key, View(Some(node))))
     }
 
-    fn text_map(self) -> BTreeMap<String, String> {
+    pub fn text_map(self) -> BTreeMap<String, String> {
         self.entries().map(|(key, value)| (key.clone(), value.owned())).collect()
     }
 
-    fn object(self) -> Map<String, Value> {
+    pub fn object(self) -> Map<String, Value> {
         match self.0.map(Tree::to_value) {
             Some(Value::Object(map)) => map,
             _ => Map::new(),
@@ -281,7 +281,7 @@ fn instance(view: View<'_>) -> Instance {
     }
 }
 
-fn proxy(view: View<'_>) -> Option<Proxy> {
+pub fn proxy(view: View<'_>) -> Option<Proxy> {
     let proxy = Proxy {
         http: view.at("http").non_empty().map(Secret::new),
         https: view.at("https").non_empty().map(Secret::new),

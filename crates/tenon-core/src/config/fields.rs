@@ -4,27 +4,35 @@
 use super::grammar::Grammar as G;
 use super::schema::{Field, Free, Merge, Shape, Words};
 
-const fn object(name: &'static str, fields: &'static [Field], doc: &'static str) -> Field {
+pub(crate) const fn object(
+    name: &'static str,
+    fields: &'static [Field],
+    doc: &'static str,
+) -> Field {
     Field::new(name, Shape::Object(fields), doc)
 }
 
-const fn text(name: &'static str, grammar: G, doc: &'static str) -> Field {
+pub(crate) const fn text(name: &'static str, grammar: G, doc: &'static str) -> Field {
     Field::new(name, Shape::Text(grammar), doc)
 }
 
-const fn texts(name: &'static str, grammar: G, doc: &'static str) -> Field {
+pub(crate) const fn texts(name: &'static str, grammar: G, doc: &'static str) -> Field {
     Field::new(name, Shape::Texts(grammar), doc)
 }
 
-const fn bool(name: &'static str, doc: &'static str) -> Field {
+pub(crate) const fn bool(name: &'static str, doc: &'static str) -> Field {
     Field::new(name, Shape::Bool, doc)
 }
 
-const fn choice(name: &'static str, words: &'static [&'static str], doc: &'static str) -> Field {
+pub(crate) const fn choice(
+    name: &'static str,
+    words: &'static [&'static str],
+    doc: &'static str,
+) -> Field {
     Field::new(name, Shape::Choice(Words::new(words)), doc)
 }
 
-const fn items(
+pub(crate) const fn items(
     name: &'static str,
     fields: &'static [Field],
     identity: &'static [&'static str],
@@ -358,9 +366,13 @@ const HOOK: &[Field] = &[
         .example("run: everyBoot"),
 ];
 
-/// Finds a field by its path: `spec.kubelet.maxPods`.
+/// Finds a field of a node's config by its path: `spec.kubelet.maxPods`.
 pub fn find(path: &str) -> Option<&'static Field> {
-    let mut fields = DOCUMENT;
+    find_in(DOCUMENT, path)
+}
+
+/// Finds a field of a table by its path.
+pub fn find_in(mut fields: &'static [Field], path: &str) -> Option<&'static Field> {
     let mut found = None;
     for name in path.split('.') {
         found = fields.iter().find(|field| field.name == name);
@@ -369,8 +381,13 @@ pub fn find(path: &str) -> Option<&'static Field> {
     found
 }
 
-/// Every field with its path, parents before children.
+/// Every field of a node's config with its path, parents before children.
 pub fn all() -> Vec<(String, &'static Field)> {
+    all_in(DOCUMENT)
+}
+
+/// Every field of a table with its path, parents before children.
+pub fn all_in(fields: &'static [Field]) -> Vec<(String, &'static Field)> {
     fn walk(fields: &'static [Field], above: &str, list: &mut Vec<(String, &'static Field)>) {
         for field in fields {
             let path = join(above, field.name);
@@ -379,7 +396,7 @@ pub fn all() -> Vec<(String, &'static Field)> {
         }
     }
     let mut list = Vec::new();
-    walk(DOCUMENT, "", &mut list);
+    walk(fields, "", &mut list);
     list
 }
 

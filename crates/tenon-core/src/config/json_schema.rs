@@ -29,6 +29,15 @@ pub fn json_schema(kind: Option<Kind>) -> Value {
     }
 }
 
+/// The schema of a machine's config.
+pub fn machine_schema() -> Value {
+    let mut schema = object(crate::stages::fields::DOCUMENT, Kind::Tenon);
+    schema["$schema"] = json!(DRAFT);
+    schema["title"] = json!(format!("{} MachineConfig", Kind::Tenon.api_version()));
+    schema["required"] = json!(["apiVersion", "kind", "spec"]);
+    schema
+}
+
 fn document(kind: Kind) -> Value {
     let mut schema = object(fields::DOCUMENT, kind);
     schema["title"] = json!(format!("{} NodeConfig", kind.api_version()));

@@ -16,7 +16,7 @@
 //! reference        the table in words; json_schema for editors
 //! ```
 
-mod build;
+pub(crate) mod build;
 pub mod cache;
 mod chain;
 mod cross;
@@ -31,8 +31,8 @@ mod json_schema;
 pub mod kubelet_table;
 pub mod legacy;
 mod merge;
-mod node;
-mod read;
+pub(crate) mod node;
+pub(crate) mod read;
 pub mod redact;
 pub mod reference;
 pub mod schema;
@@ -40,7 +40,7 @@ mod versions;
 
 pub use chain::{Loaded, Options, SourceRead, load};
 pub use dump::{Dumped, dump, dump_best, full_hash, public_hash};
-pub use json_schema::json_schema;
+pub use json_schema::{json_schema, machine_schema};
 pub use schema::Kind;
 
 use std::collections::BTreeMap;

@@ -17,8 +17,13 @@ use crate::tree::{Dialect, Entry, Meaning, Scalar, Span, Tree, Written};
 
 /// Reads one document into a patch, with everything that is wrong in it.
 pub fn read(document: &Document, index: usize) -> (Node, Vec<Finding>) {
-    let mut reader = Reader { document, index, findings: Vec::new() };
-    let root = reader.object(&document.tree, document.tree.span, fields::DOCUMENT, "");
+    read_as(document, index, fields::DOCUMENT)
+}
+
+/// Reads one document by the table of its kind.
+pub fn read_as(document: &Document, index: usize, table: &'static [Field]) -> (Node, Vec<Finding>) {
+    let mut reader = Reader { document, index, table, findings: Vec::new() };
+    let root = reader.object(&document.tree, document.tree.span, table, "");
     let origin = reader.origin(&document.tree, document.tree.span);
     let root = root.unwrap_or_else(|| Node::new(Data::Map(BTreeMap::new()), origin));
     (root, reader.findings)
@@ -28,6 +33,8 @@ pub fn read(document: &Document, index: usize) -> (Node, Vec<Finding>) {
 pub struct Reader<'a> {
     pub document: &'a Document,
     pub index: usize,
+    /// Every field that the document may have.
+    pub table: &'static [Field],
     pub findings: Vec<Finding>,
 }
 
@@ -110,7 +117,7 @@ impl Reader<'_> {
         let siblings = fields.iter().filter(|field| field.in_kind(kind)).map(|field| field.name);
         let fix = nearest(&entry.key, siblings)
             .map(|name| format!("did you mean `{name}`?"))
-            .or_else(|| elsewhere(&entry.key, kind));
+            .or_else(|| elsewhere(self.table, &entry.key, kind));
         let fault = Fault { fix, ..Fault::tolerated(&pages::UNKNOWN_FIELD, "") };
         let mut finding = self.document.finding(&fault, entry.key_span, &join(path, &entry.key));
         let path = finding.problem.place.as_ref().map_or("", |place| place.path.as_str());
@@ -397,8 +404,8 @@ impl Reader<'_> {
 }
 
 /// Says where a field of that name belongs, if the table has one elsewhere.
-fn elsewhere(name: &str, kind: Kind) -> Option<String> {
-    let list = fields::all();
+fn elsewhere(table: &'static [Field], name: &str, kind: Kind) -> Option<String> {
+    let list = fields::all_in(table);
     let (path, _) = list.iter().find(|(_, field)| field.name == name && field.in_kind(kind))?;
     let parent = path.rsplit_once('.').map_or("the top of the document", |(parent, _)| parent);
     Some(format!("`{name}` belongs under `{parent}`"))

@@ -7,6 +7,8 @@ use super::flags;
 use super::grammar::Grammar;
 use super::schema::{Field, Shape};
 use crate::secret::NAME_PARTS;
+use crate::tree::{Tree, Written};
+use crate::yaml;
 
 /// What stands in for a secret.
 pub const REDACTED: &str = "[redacted]";
@@ -14,6 +16,43 @@ pub const REDACTED: &str = "[redacted]";
 /// The document with every sensitive value replaced.
 pub fn redact(document: &Value) -> Value {
     fields_of(document, fields::DOCUMENT)
+}
+
+/// The values of every secret field of the documents in a text, for those who must not show
+/// them elsewhere. A text that is none has none.
+pub fn secrets_of(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for tree in yaml::parse(text).unwrap_or_default() {
+        let document = plain(&tree);
+        differing(&document, &redact(&document), &mut found);
+    }
+    found
+}
+
+/// A document without its places; every scalar is a text.
+fn plain(tree: &Tree) -> Value {
+    match &tree.value {
+        Written::Scalar(scalar) => json!(scalar.text),
+        Written::List(items) => items.iter().map(plain).collect(),
+        Written::Map(entries) => {
+            Value::Object(entries.iter().map(|it| (it.key.clone(), plain(&it.value))).collect())
+        }
+    }
+}
+
+fn differing(original: &Value, redacted: &Value, found: &mut Vec<String>) {
+    match (original, redacted) {
+        (Value::Object(left), Value::Object(right)) => {
+            for (key, value) in left {
+                differing(value, right.get(key).unwrap_or(&Value::Null), found);
+            }
+        }
+        (Value::Array(left), Value::Array(right)) => {
+            left.iter().zip(right).for_each(|(left, right)| differing(left, right, found));
+        }
+        (Value::String(text), right) if right != original => found.push(text.clone()),
+        _ => {}
+    }
 }
 
 fn fields_of(value: &Value, fields: &'static [Field]) -> Value {
@@ -102,4 +141,18 @@ fn redact_toml(text: &str) -> Value {
     let table = text.parse::<toml::Table>().ok();
     let value = table.and_then(|table| serde_json::to_value(table).ok());
     value.map_or_else(|| json!(REDACTED), |value| by_name(&value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_secret_fields_of_a_document_are_known_by_value() {
+        let text = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  hybrid:\n    ssm:\n      activationCode: canary-code\n  cluster: {name: prod}\n";
+        let found = secrets_of(text);
+        assert!(found.contains(&"canary-code".to_owned()), "{found:?}");
+        assert!(!found.contains(&"prod".to_owned()), "{found:?}");
+        assert!(secrets_of("#!/bin/sh\necho: [").is_empty());
+    }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::fields;
-use super::schema::{Field, Kind, Shape};
+use super::schema::{Field, Shape};
 use crate::nearest::nearest;
 
 /// What `tenon explain FIELD` says, or the path that was probably meant. The leading `spec.` may
@@ -11,11 +11,19 @@ use crate::nearest::nearest;
 pub fn explain(path: &str) -> Result<Explained, Option<String>> {
     let path = without_indexes(path.trim_matches('.'));
     let candidates = [path.clone(), format!("spec.{path}")];
-    let found = candidates.iter().find_map(|path| Some((path.as_str(), fields::find(path)?)));
-    match found.or_else(|| candidates.iter().find_map(|path| inside(path))) {
-        Some((path, field)) => Ok(Explained { path: path.to_owned(), field }),
-        None => Err(suggestion(&path)),
+    // A node's config first; a machine's config has fields of its own.
+    let tables = [fields::DOCUMENT, crate::stages::fields::DOCUMENT];
+    let look = |table: &'static [Field]| {
+        let found = candidates.iter().find_map(|path| Some((path, fields::find_in(table, path)?)));
+        let found = found.map(|(path, field)| (path.as_str(), field));
+        found.or_else(|| candidates.iter().find_map(|path| inside(table, path)))
+    };
+    for (table, kind) in tables.into_iter().zip(["NodeConfig", "MachineConfig"]) {
+        if let Some((path, field)) = look(table) {
+            return Ok(Explained { path: path.to_owned(), field, kind });
+        }
     }
+    Err(tables.into_iter().find_map(|table| suggestion(table, &path)))
 }
 
 /// `spec.hooks.postJoin[0].argv` is the field `spec.hooks.postJoin.argv`.
@@ -30,20 +38,20 @@ fn without_indexes(path: &str) -> String {
 }
 
 /// The map or free-form object that a path leads into: its own keys are not in the table.
-fn inside(path: &str) -> Option<(&str, &'static Field)> {
+fn inside<'p>(table: &'static [Field], path: &'p str) -> Option<(&'p str, &'static Field)> {
     let (parent, _) = path.rsplit_once('.')?;
-    match fields::find(parent) {
+    match fields::find_in(table, parent) {
         Some(field) if matches!(field.shape, Shape::Map(..) | Shape::Free(_)) => {
             Some((parent, field))
         }
         Some(_) => None,
-        None => inside(parent),
+        None => inside(table, parent),
     }
 }
 
 /// The nearest known path: by its whole, else by its last name.
-fn suggestion(path: &str) -> Option<String> {
-    let all = fields::all();
+fn suggestion(table: &'static [Field], path: &str) -> Option<String> {
+    let all = fields::all_in(table);
     let last = path.rsplit('.').next().unwrap_or(path);
     let paths = all.iter().map(|(known, _)| known.as_str());
     let whole = nearest(path, paths).map(str::to_owned);
@@ -59,6 +67,8 @@ fn suggestion(path: &str) -> Option<String> {
 pub struct Explained {
     pub path: String,
     field: &'static Field,
+    /// The kind of document that has it.
+    kind: &'static str,
 }
 
 impl Explained {
@@ -71,7 +81,7 @@ impl Explained {
             }
         };
         line("type", &field.shape.doc());
-        line("kinds", kinds(field));
+        line("kinds", self.kinds());
         line("since", "v1alpha1");
         line("default", default(field));
         line("merge", field.merge.doc());
@@ -84,13 +94,22 @@ impl Explained {
         text
     }
 
+    /// The groups whose documents have the field.
+    fn kinds(&self) -> &'static str {
+        match (self.kind, self.field.tenon_only) {
+            ("NodeConfig", false) => "node.eks.aws, tenon.dev",
+            ("NodeConfig", true) => "tenon.dev",
+            _ => "tenon.dev (MachineConfig)",
+        }
+    }
+
     pub fn to_json(&self) -> Value {
         let field = self.field;
         json!({
             "schema": "tenon.explain/1",
             "path": self.path,
             "type": field.shape.doc(),
-            "kinds": Kind::ALL.iter().filter(|kind| field.in_kind(**kind)).map(|kind| kind.group()).collect::<Vec<_>>(),
+            "kinds": self.kinds().split(", ").collect::<Vec<_>>(),
             "since": "v1alpha1",
             "default": default(field),
             "merge": field.merge.doc(),
@@ -106,10 +125,6 @@ fn default(field: &Field) -> &'static str {
     if field.required { "none: required" } else { field.default }
 }
 
-fn kinds(field: &Field) -> &'static str {
-    if field.tenon_only { "tenon.dev" } else { "node.eks.aws, tenon.dev" }
-}
-
 /// The config reference as a Markdown page.
 pub fn page() -> String {
     let mut text = String::from(
@@ -119,14 +134,24 @@ pub fn page() -> String {
          nodeadm reads, and `tenon.dev/v1alpha1`, a strict superset. Fields marked *tenon.dev* \
          exist in the latter only.\n",
     );
-    for (path, field) in fields::all() {
+    table(fields::DOCUMENT, &mut text);
+    text.push_str(
+        "\n# MachineConfig\n\n\
+         `apiVersion: tenon.dev/v1alpha1`, `kind: MachineConfig`: the config of a staged first boot, \
+         one document per machine; nothing is merged.\n",
+    );
+    table(crate::stages::fields::DOCUMENT, &mut text);
+    text
+}
+
+fn table(fields: &'static [Field], text: &mut String) {
+    for (path, field) in fields::all_in(fields) {
         if matches!(field.shape, Shape::Object(_)) {
             text.push_str(&format!("\n## `{path}`{}\n\n{}\n", mark(field), field.doc));
         } else {
             text.push_str(&entry(&path, field));
         }
     }
-    text
 }
 
 fn mark(field: &Field) -> &'static str {
@@ -187,7 +212,8 @@ mod tests {
     #[test]
     fn the_page_has_every_field() {
         let page = page();
-        for (path, _) in fields::all() {
+        let machine = fields::all_in(crate::stages::fields::DOCUMENT);
+        for (path, _) in fields::all().into_iter().chain(machine) {
             assert!(page.contains(&format!("`{path}`")), "{path}");
         }
     }

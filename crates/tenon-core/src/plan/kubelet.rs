@@ -18,8 +18,8 @@ pub(crate) const CONFIG_PATH: &str = "/etc/kubernetes/kubelet/config.json";
 pub(crate) const CONFIG_DIR: &str = "/etc/kubernetes/kubelet/config.json.d";
 pub(crate) const DROP_IN_PATH: &str = "/etc/kubernetes/kubelet/config.json.d/40-nodeadm.conf";
 pub(crate) const ENVIRONMENT_PATH: &str = "/etc/eks/kubelet/environment";
-const KIND: &str = "KubeletConfiguration";
-const API_VERSION: &str = "kubelet.config.k8s.io/v1beta1";
+pub(crate) const KIND: &str = "KubeletConfiguration";
+pub(crate) const API_VERSION: &str = "kubelet.config.k8s.io/v1beta1";
 
 /// Suites of TLS 1.2, most wanted first. The pair with ChaCha20 is not FIPS approved.
 const CIPHER_SUITES: [&str; 8] = [

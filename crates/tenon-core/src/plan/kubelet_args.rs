@@ -49,7 +49,7 @@ pub(crate) fn names(arguments: &[String]) -> Vec<&str> {
     arguments.iter().filter_map(|argument| split_flag(argument)).map(|(name, _)| name).collect()
 }
 
-fn split_flag(argument: &str) -> Option<(&str, Option<&str>)> {
+pub(crate) fn split_flag(argument: &str) -> Option<(&str, Option<&str>)> {
     let flag = argument.strip_prefix("--").or_else(|| argument.strip_prefix('-'))?;
     Some(match flag.split_once('=') {
         Some((name, value)) => (name, Some(value)),
@@ -59,7 +59,7 @@ fn split_flag(argument: &str) -> Option<(&str, Option<&str>)> {
 
 /// What systemd's reader of environment files makes of an unquoted value: a backslash takes the
 /// next character as it is.
-fn read_value(text: &str) -> String {
+pub(crate) fn read_value(text: &str) -> String {
     let mut value = String::new();
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
@@ -70,7 +70,7 @@ fn read_value(text: &str) -> String {
 
 /// What systemd's word splitter makes of an expanded variable: blanks separate, quotes of both
 /// kinds group, a backslash takes the next character as it is.
-fn split_words(text: &str) -> Vec<String> {
+pub(crate) fn split_words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote: Option<char> = None;

@@ -2,6 +2,7 @@
 
 use crate::codes::userdata as pages;
 use crate::problem::{Finding, Problem};
+use crate::redact::shapes;
 
 use super::{Group, Options};
 
@@ -68,13 +69,15 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 fn word_shape(word: &str) -> Option<&'static str> {
-    if is_access_key(word) {
+    let is = |shape: fn(&[u8]) -> Option<usize>| shape(word.as_bytes()) == Some(word.len());
+    if is(shapes::access_key) {
         return Some("an AWS access key id");
     }
-    if is_bootstrap_token(word) {
+    // Without a digit it is rather the name of a file or host.
+    if is(shapes::bootstrap_token) && word.bytes().any(|byte| byte.is_ascii_digit()) {
         return Some("a bootstrap token");
     }
-    if word.starts_with("eyJ") && word.split('.').count() == 3 && word.len() > 40 {
+    if is(shapes::jwt) {
         return Some("a bearer token");
     }
     let credentials = word.split_once("://").and_then(|(_, rest)| {
@@ -84,19 +87,6 @@ fn word_shape(word: &str) -> Option<&'static str> {
             .filter(|(_, password)| !password.is_empty() && !password.starts_with('$'))
     });
     credentials.map(|_| "a URL with a password")
-}
-
-fn is_access_key(word: &str) -> bool {
-    word.len() == 20
-        && (word.starts_with("AKIA") || word.starts_with("ASIA"))
-        && word.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
-}
-
-fn is_bootstrap_token(word: &str) -> bool {
-    let Some((id, secret)) = word.split_once('.') else { return false };
-    let plain = |text: &str| text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
-    let digits = |text: &str| text.bytes().any(|b| b.is_ascii_digit());
-    id.len() == 6 && secret.len() == 16 && plain(id) && plain(secret) && digits(word)
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@
 //! hooks        the user's own programs
 //! store        one file outside the plan
 //! undo         back to the previous generation
+//! mend         what `harden --fix` changes
 //! ```
 //!
 //! No room here decides anything about Kubernetes: the plan has decided.
@@ -25,6 +26,7 @@ pub(crate) mod discard;
 pub(crate) mod files;
 mod hooks;
 mod lock;
+mod mend;
 mod observe;
 mod phase;
 pub(crate) mod preflight;
@@ -46,12 +48,14 @@ use tenon_core::problem::{Finding, Problem};
 
 use crate::root::Root;
 
-pub use files::{MOST_THREADS, POINTS, Probe};
+pub use discard::discard;
+pub use files::{MOST_THREADS, POINTS, Probe, own};
 pub use lock::Lock;
+pub use mend::{is_interrupted, mend, restart_kubelet};
 pub use phase::{config_phase, pre_bootstrap, run_phase};
 pub use record::load as load_record;
 pub use report::{Change, Report};
-pub use store::store;
+pub use store::{put, store};
 pub use undo::{Undo, plan_undo, undo};
 
 /// Choices of the command line about how a plan is made true.
@@ -109,9 +113,13 @@ pub fn preview(
     Ok(diff::compare(&scene, &steps))
 }
 
-/// What stands at the paths that a record lists.
+/// What stands at the paths that a record lists, inputs of its units included.
 pub fn look_at_recorded(root: &Root, record: &Record) -> Result<Tree, Problem> {
-    observe::observe(&mut directories::Directories::new(root), &diff::paths([], Some(record)))
+    let mut paths = diff::paths([], Some(record));
+    for unit in record.units.values() {
+        diff::add_inputs(&mut paths, &unit.inputs);
+    }
+    observe::observe(&mut directories::Directories::new(root), &paths)
 }
 
 fn record_of_instance(root: &Root, plan: &Plan) -> Result<Option<Record>, Problem> {

@@ -1,13 +1,18 @@
 //! One file outside the plan, such as the config cache: the same protocol, not recorded.
 
+use tenon_core::pki::BOOTSTRAP_DIRECTORY;
 use tenon_core::plan::diff::{DirectoryChange, FileChange, Observed, Paths, parents};
 use tenon_core::problem::Problem;
+use tenon_core::stages::paths::HOME;
 
 use super::directories::Directories;
 use super::files::{self, Batch, own};
 use super::{Lock, observe, preflight};
 use crate::root::Root;
 use crate::stop;
+
+/// Directories that only root may enter.
+const PRIVATE: [&str; 2] = [HOME, BOOTSTRAP_DIRECTORY];
 
 /// Makes the file hold exactly this, and says whether it had to be written.
 pub fn store(
@@ -17,6 +22,11 @@ pub fn store(
     mode: u32,
     body: &[u8],
 ) -> Result<bool, Problem> {
+    put(root, path, mode, body)
+}
+
+/// The same for a caller that holds a lock of its own. Missing directories are made.
+pub fn put(root: &Root, path: &str, mode: u32, body: &[u8]) -> Result<bool, Problem> {
     let mut directories = Directories::new(root);
     let mut paths = Paths::default();
     paths.files.insert(path.to_owned());
@@ -29,7 +39,11 @@ pub fn store(
     let missing = |dir: &&str| tree.get(*dir) == Some(&Observed::Absent);
     let mut missing: Vec<_> = parents(path).filter(missing).collect();
     missing.reverse();
-    let new = |path: &str| DirectoryChange { path: path.to_owned(), mode: 0o755, exists: false };
+    let new = |path: &str| DirectoryChange {
+        path: path.to_owned(),
+        mode: if PRIVATE.iter().any(|it| path.starts_with(it)) { 0o700 } else { 0o755 },
+        exists: false,
+    };
     let file = FileChange {
         path: path.to_owned(),
         body: body.to_vec(),

@@ -213,7 +213,7 @@ fn credential_provider(root: &Root, environment: &Environment) -> Result<String,
     ))
 }
 
-fn drop_ins(root: &Root) -> Result<Vec<String>, Problem> {
+pub fn drop_ins(root: &Root) -> Result<Vec<String>, Problem> {
     let mut names = files::names(root, DROP_INS)?;
     names.retain(|name| name != OWN_DROP_IN);
     Ok(names)

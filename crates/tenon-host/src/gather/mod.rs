@@ -15,7 +15,7 @@
 //! [`Wants::of`] the config, [`imds::Imds::second_round`], then [`facts`].
 
 pub mod aws;
-mod background;
+pub(crate) mod background;
 pub mod disks;
 pub mod environment;
 mod files;

@@ -205,6 +205,8 @@ impl<'a> Job<'a> {
         let facts = cached.and_then(|cached| cached.facts.clone());
         if let Some(mut facts) = facts.filter(|facts| self.still_holds(facts)) {
             look_back(self.root, &mut facts)?;
+            // Drop-ins come and go without a new boot, and decide whether the kubelet reads any.
+            facts.machine.kubelet_drop_ins = gather::machine::drop_ins(self.root)?;
             return Ok(facts);
         }
         // nodeadm asked EC2 for the name and wrote it down.
@@ -307,7 +309,7 @@ fn wants(config: &Config, described: Option<&DescribedCluster>) -> Wants {
 
 /// Joins what this version of the kubelet would refuse to the findings of the plan; errors of
 /// either stop. A version that cannot be read is the plan's own error.
-fn with_version_findings(
+pub(crate) fn with_version_findings(
     built: Result<Plan, Vec<Finding>>,
     loaded: &Loaded,
     facts: &Facts,

@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::future::poll_fn;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
@@ -25,6 +24,10 @@ pub(crate) struct FakeUnit {
     pub after: UnitState,
     /// Restarts that each look at the state adds, as a crash loop does.
     pub crashes: u32,
+    /// When it left inactive, entered active, and entered inactive again.
+    pub stamps: [u64; 3],
+    /// What it is ordered after.
+    pub ordered: &'static [&'static str],
 }
 
 /// What the tests look at.
@@ -33,6 +36,8 @@ pub(crate) struct World {
     pub units: BTreeMap<String, FakeUnit>,
     /// Calls that change something: `StartUnit kubelet.service`, `Reload`.
     pub log: Vec<String>,
+    /// Stamps of the manager itself.
+    manager: BTreeMap<&'static str, u64>,
     jobs: u32,
 }
 
@@ -57,13 +62,13 @@ pub(crate) fn inactive() -> UnitState {
 impl FakeUnit {
     /// A unit that is down and comes up when asked.
     pub(crate) fn good() -> Self {
-        FakeUnit { state: inactive(), job: "done", after: active(), crashes: 0 }
+        FakeUnit { state: inactive(), job: "done", after: active(), ..FakeUnit::default() }
     }
 }
 
 impl Fake {
     /// Serves on the private socket of a root.
-    pub(crate) fn serve(root: &Path) -> Self {
+    pub(crate) fn serve(root: &std::path::Path) -> Self {
         let fake = Fake::default();
         std::fs::create_dir_all(root.join("run/systemd/system")).unwrap();
         let listener = UnixListener::bind(root.join("run/systemd/private")).unwrap();
@@ -80,6 +85,11 @@ impl Fake {
     pub(crate) fn add(&self, name: &str, unit: FakeUnit) -> &Self {
         self.0.lock().unwrap().units.insert(name.into(), unit);
         self
+    }
+
+    /// Sets stamps of the manager.
+    pub(crate) fn manager(&self, stamps: &[(&'static str, u64)]) {
+        self.0.lock().unwrap().manager.extend(stamps.iter().copied());
     }
 
     pub(crate) fn log(&self) -> Vec<String> {
@@ -131,6 +141,7 @@ impl Fake {
                 let name: String = call.body().deserialize()?;
                 connection.reply(&header, &unit_path(&name)).await
             }
+            "ListUnits" => connection.reply(&header, &self.list()).await,
             "GetAll" => connection.reply(&header, &self.properties(&path)).await,
             _ => self.job(connection, call, &member).await,
         }
@@ -164,16 +175,30 @@ impl Fake {
         connection.emit_signal(to, PATH, MANAGER, "JobRemoved", &body).await
     }
 
+    fn list(&self) -> Vec<Listed> {
+        let world = self.0.lock().unwrap();
+        let text = String::new;
+        let row = |name: &String| {
+            let path = unit_path(name);
+            (name.clone(), text(), text(), text(), text(), text(), path.clone(), 0, text(), path)
+        };
+        world.units.keys().map(row).collect()
+    }
+
     fn properties(&self, path: &str) -> HashMap<String, Variant<'static>> {
         let mut world = self.0.lock().unwrap();
+        if path == PATH {
+            let stamps = world.manager.iter();
+            return stamps.map(|(name, us)| ((*name).to_owned(), Variant::from(*us))).collect();
+        }
         let unit = world.units.iter_mut().find(|(name, _)| unit_path(name).as_str() == path);
         let absent = UnitState { load: "not-found".into(), ..inactive() };
-        let state = match unit {
+        let (state, [left, entered, down], ordered) = match unit {
             Some((_, unit)) => {
                 unit.state.restarts += unit.crashes;
-                unit.state.clone()
+                (unit.state.clone(), unit.stamps, unit.ordered)
             }
-            None => absent,
+            None => (absent, [0; 3], &[][..]),
         };
         let text = |value: &str| Variant::from(value.to_owned());
         [
@@ -185,12 +210,19 @@ impl Fake {
             ("NRestarts", Variant::from(state.restarts)),
             ("NeedDaemonReload", Variant::from(state.needs_reload)),
             ("ActiveEnterTimestamp", Variant::from(state.active_since_us)),
+            ("InactiveExitTimestampMonotonic", Variant::from(left)),
+            ("ActiveEnterTimestampMonotonic", Variant::from(entered)),
+            ("InactiveEnterTimestampMonotonic", Variant::from(down)),
+            ("After", Variant::from(ordered.to_vec())),
         ]
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))
         .collect()
     }
 }
+
+type Path = ObjectPath<'static>;
+type Listed = (String, String, String, String, String, String, Path, u32, String, Path);
 
 fn unit_path(name: &str) -> ObjectPath<'static> {
     let escaped: String = name

@@ -5,6 +5,7 @@
 //! Waiting is on the `JobRemoved` signal of our own job, subscribed before the call; nothing
 //! is polled.
 
+mod boot;
 #[cfg(test)]
 pub(crate) mod fake;
 mod private;
@@ -115,6 +116,12 @@ impl Manager {
     /// Asks the manager to read its unit files again.
     pub fn reload(&self) -> Result<(), Problem> {
         self.call("Reload", &()).map(|_| ()).map_err(|error| refused("reloading units", &error))
+    }
+
+    /// Asks for a reboot of the machine, which nothing that follows can take back.
+    pub fn reboot(&self) -> Result<(), Problem> {
+        let asked = self.call("StartUnit", &("reboot.target", "replace-irreversibly"));
+        asked.map(|_| ()).map_err(|error| refused("asking for a reboot", &error))
     }
 
     /// Lets a unit that failed too often start again.

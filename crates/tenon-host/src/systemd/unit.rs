@@ -8,7 +8,7 @@ use zbus::{OwnedObjectPath, OwnedVariant, block_on};
 use super::{Manager, refused};
 
 const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
-const UNIT: &str = "org.freedesktop.systemd1.Unit";
+pub(super) const UNIT: &str = "org.freedesktop.systemd1.Unit";
 const SERVICE: &str = "org.freedesktop.systemd1.Service";
 
 /// The state of a unit, in systemd's own words.
@@ -53,9 +53,21 @@ impl UnitState {
     }
 }
 
-type Properties = HashMap<String, OwnedVariant>;
+/// One row of the manager's list: name, description, three states, the unit it follows, its
+/// path, and its job.
+type Loaded =
+    (String, String, String, String, String, String, OwnedObjectPath, u32, String, OwnedObjectPath);
+pub(super) type Properties = HashMap<String, OwnedVariant>;
 
 impl Manager {
+    /// The names of all units that the manager has loaded.
+    pub fn loaded(&self) -> Result<Vec<String>, Problem> {
+        let read =
+            || -> zbus::Result<Vec<Loaded>> { self.call("ListUnits", &())?.body().deserialize() };
+        let units = read().map_err(|error| refused("listing units", &error))?;
+        Ok(units.into_iter().map(|unit| unit.0).collect())
+    }
+
     /// Reads the state of a unit. A unit that does not exist has a state too: `not-found`.
     pub fn state(&self, unit: &str) -> Result<UnitState, Problem> {
         let read = block_on(self.read_state(unit));
@@ -83,7 +95,7 @@ impl Manager {
         Ok(state)
     }
 
-    async fn properties(&self, path: &str, interface: &str) -> zbus::Result<Properties> {
+    pub(super) async fn properties(&self, path: &str, interface: &str) -> zbus::Result<Properties> {
         let reply = self.send_to(path, PROPERTIES, "GetAll", &interface).await?;
         reply.body().deserialize()
     }
@@ -99,7 +111,7 @@ fn flag(properties: &Properties, name: &str) -> bool {
 }
 
 /// An unsigned number of either width.
-fn number(properties: &Properties, name: &str) -> u64 {
+pub(super) fn number(properties: &Properties, name: &str) -> u64 {
     let Some(value) = properties.get(name) else { return 0 };
     u64::try_from(value).or_else(|_| u32::try_from(value).map(u64::from)).unwrap_or_default()
 }

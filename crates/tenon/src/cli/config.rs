@@ -9,6 +9,7 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 use tenon_core::config::{self, Dumped, Kind, Loaded, Options, legacy};
 use tenon_core::problem::{Finding, Place, Problem};
+use tenon_core::stages::machine;
 use tenon_core::{codes, words, yaml};
 use tenon_host::job::cache;
 
@@ -74,6 +75,9 @@ struct SchemaArgs {
     /// node.eks.aws or tenon.dev [default: both in one schema]
     #[arg(long, value_parser = kind, value_name = "KIND")]
     kind: Option<Kind>,
+    /// The schema of MachineConfig, the config of a staged first boot
+    #[arg(long, conflicts_with = "kind")]
+    machine: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -97,28 +101,45 @@ fn kind(name: &str) -> Result<Kind, String> {
 
 pub fn run(args: &Args, global: &Global) -> Outcome {
     match &args.command {
-        Command::Check(args) => check(args, global),
+        Command::Check(args) => check_sources(&args.sources, args.lenient, global),
         Command::Dump(args) => dump(args, global),
+        Command::Schema(args) if args.machine => output::answer_json(&config::machine_schema()),
         Command::Schema(args) => output::answer_json(&config::json_schema(args.kind)),
         Command::Convert(args) => convert(args, global),
     }
 }
 
-fn check(args: &CheckArgs, global: &Global) -> Outcome {
-    let loaded =
-        args.sources.load(global, Options::default()).map_err(|failure| match failure {
-            Failure::Findings { findings, .. } => {
-                Failure::Findings { findings, lenient: args.lenient }
-            }
-            other => other,
-        })?;
-    let Loaded { findings, .. } = loaded;
-    if findings.iter().any(|finding| finding.stops(args.lenient)) {
-        return Err(Failure::Findings { findings, lenient: args.lenient });
+/// The one source, if it is a file that holds a MachineConfig.
+fn machine_config(sources: &SourceArgs) -> Option<(String, String)> {
+    let [source] = sources.config_source.as_slice() else { return None };
+    let path = source.strip_prefix("file://").unwrap_or(source);
+    let bytes = node_args::read_file(Path::new(path)).ok()?;
+    let text = String::from_utf8(bytes).ok().filter(|text| machine::is_machine_config(text))?;
+    Some((text, format!("file://{path}")))
+}
+
+/// Checks the sources: the answer of `config check` and of `validate FILE`.
+pub fn check_sources(sources: &SourceArgs, lenient: bool, global: &Global) -> Outcome {
+    if let Some((text, source)) = machine_config(sources) {
+        machine::load(&text, &source)
+            .map_err(|findings| Failure::Findings { findings, lenient: false })?;
+        return valid(&[], lenient, global);
     }
+    let loaded = sources.load(global, Options::default()).map_err(|failure| match failure {
+        Failure::Findings { findings, .. } => Failure::Findings { findings, lenient },
+        other => other,
+    })?;
+    let Loaded { findings, .. } = loaded;
+    if findings.iter().any(|finding| finding.stops(lenient)) {
+        return Err(Failure::Findings { findings, lenient });
+    }
+    valid(&findings, lenient, global)
+}
+
+fn valid(findings: &[Finding], lenient: bool, global: &Global) -> Outcome {
     match global.json() {
         false => {
-            output::tell_findings(&findings, args.lenient);
+            output::tell_findings(findings, lenient);
             output::answer(&match findings.len() {
                 0 => "config is valid\n".to_owned(),
                 1 => "config is valid, with 1 warning\n".to_owned(),
@@ -126,7 +147,7 @@ fn check(args: &CheckArgs, global: &Global) -> Outcome {
             })
         }
         true => {
-            let list: Vec<_> = findings.iter().map(|one| one.to_json(args.lenient)).collect();
+            let list: Vec<_> = findings.iter().map(|one| one.to_json(lenient)).collect();
             let schema = "tenon.configCheck/1";
             output::answer_json(&json!({"schema": schema, "result": "valid", "findings": list}))
         }

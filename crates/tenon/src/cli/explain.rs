@@ -1,23 +1,25 @@
-//! `tenon explain`: a field of the config, or an error code.
+//! `tenon explain`: a field of the config, an error code, or a cause of the doctor.
 
 use serde_json::json;
 use tenon_core::codes::{self, Page};
 use tenon_core::config::reference::{self, Explained};
+use tenon_core::doctor;
 use tenon_core::problem::Problem;
 
 use super::node_args::NodeArgs;
 use super::{Global, why};
 use crate::output::{self, Outcome};
 
-/// Explain a field (spec.kubelet.maxPods) or an error code (TN03001)
+/// Explain a field (spec.kubelet.maxPods), an error code or a cause
 ///
 /// Examples:
 ///   tenon explain spec.kubelet.maxPods
+///   tenon explain doctor-07
 ///   tenon explain spec.kubelet.maxPods --why -c node.yaml --facts facts.json
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Args {
-    /// Path of a field, an error code, or the name of an error
+    /// Path of a field, an error code or its name, a cause (doctor-07)
     #[arg(value_name = "FIELD|CODE")]
     subject: String,
     /// Show the chain of reasons behind the value on this node
@@ -33,6 +35,10 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
     }
     if let Some(page) = codes::find(&args.subject) {
         return code(page, global);
+    }
+    if let Some(cause) = doctor::find(&args.subject) {
+        let (text, json) = doctor::page(cause);
+        return if global.json() { output::answer_json(&json) } else { output::answer(&text) };
     }
     match reference::explain(&args.subject) {
         Ok(explained) => field(&explained, global),

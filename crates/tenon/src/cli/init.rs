@@ -8,6 +8,7 @@ use tenon_core::codes;
 use tenon_core::plan::diff::Edited;
 use tenon_core::plan::hash_public;
 use tenon_core::problem::Problem;
+use tenon_core::timeline::PhaseRecord;
 use tenon_host::apply::{self, Lock, Report};
 use tenon_host::job::{Job, Order, Prepared};
 use tenon_host::root::Root;
@@ -110,8 +111,22 @@ pub fn prepare_host(choices: &Choices, root: &Root) -> Result<(), Problem> {
     })
 }
 
-/// The whole run, in the order of the contract.
+/// The whole run; then, however it ended, where its time went.
 pub fn make_node(global: &Global, mut job: Job<'_>, root: &Root, choices: &Choices) -> Outcome {
+    let mut record = PhaseRecord::default();
+    let outcome = carry_out(global, &mut job, root, choices, &mut record);
+    job.timeline.tell(record);
+    outcome
+}
+
+/// The steps in the order of the contract.
+fn carry_out(
+    global: &Global,
+    job: &mut Job<'_>,
+    root: &Root,
+    choices: &Choices,
+    record: &mut PhaseRecord,
+) -> Outcome {
     let lock = Lock::take(root, choices.wait_lock)?;
     let loaded = job.config()?;
     let mut options = choices.options.clone();
@@ -124,6 +139,9 @@ pub fn make_node(global: &Global, mut job: Job<'_>, root: &Root, choices: &Choic
     }
     let prepared = job.prepare(loaded)?;
     report.plan_hash = hash_public(&prepared.plan);
+    record.node.clone_from(&prepared.plan.summary.node_name);
+    record.instance_type.clone_from(&prepared.plan.summary.instance_type);
+    record.launched.clone_from(&prepared.facts.instance.launched);
     node_args::tell_warnings(&prepared);
     if !choices.skip_config || prepared.config_is_new {
         report.merge(
@@ -140,7 +158,9 @@ pub fn make_node(global: &Global, mut job: Job<'_>, root: &Root, choices: &Choic
             })?,
         );
     }
-    answer(global.output, &job, &prepared, &report)
+    let started = report.changes.iter().filter(|change| change.kind == "unit");
+    record.started = started.map(|change| change.path.clone()).collect();
+    answer(global.output, job, &prepared, &report)
 }
 
 fn answer(format: Format, job: &Job<'_>, prepared: &Prepared, report: &Report) -> Outcome {

@@ -4,6 +4,7 @@
 use clap::ValueEnum;
 use tenon_core::codes;
 use tenon_core::config::reference;
+use tenon_core::doctor;
 
 use crate::output::{self, Outcome};
 
@@ -17,6 +18,7 @@ enum Page {
     Cli,
     Config,
     Errors,
+    Doctor,
 }
 
 pub fn run(args: &Args) -> Outcome {
@@ -24,6 +26,7 @@ pub fn run(args: &Args) -> Outcome {
         Page::Cli => cli(),
         Page::Config => reference::page(),
         Page::Errors => errors(),
+        Page::Doctor => doctor::reference(),
     })
 }
 

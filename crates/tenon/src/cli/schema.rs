@@ -1,7 +1,8 @@
 //! `tenon schema`: the JSON Schemas of machine-readable answers.
 
 use clap::ValueEnum;
-use tenon_core::max_pods;
+use tenon_core::checks::report;
+use tenon_core::{doctor, max_pods};
 
 use crate::output::{self, Outcome};
 
@@ -15,11 +16,15 @@ pub struct Args {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Answer {
+    Doctor,
     MaxPods,
+    Validate,
 }
 
 pub fn run(args: &Args) -> Outcome {
     match args.answer {
+        Answer::Doctor => output::answer(doctor::SCHEMA),
         Answer::MaxPods => output::answer(max_pods::SCHEMA),
+        Answer::Validate => output::answer(report::SCHEMA),
     }
 }

@@ -240,6 +240,26 @@ fn each_marker_lies_in_its_own_file_only() {
 }
 
 #[test]
+fn a_log_bundle_holds_no_marker() {
+    let desk = Desk::new();
+    let config = desk.file("valid.yaml", &valid());
+    assert_eq!(code(&desk.init(&["-c", &config])), 0);
+    desk.machine_file(
+        "var/log/messages",
+        "said CANARY_token=CANARY-log and password=CANARY-pass\n",
+    );
+    let bundle = desk.named("bundle.tar.gz").display().to_string();
+    let collect = desk.run(&["logs", "collect", "--root", desk.root(), "--out", &bundle]);
+    assert_eq!(code(&collect), 1, "no journal on a desk: {}", stderr(&collect));
+    assert!(stderr(&collect).contains("secrets replaced"));
+    let found = desk.run(&["logs", "grep", &bundle, MARKER]);
+    let found = String::from_utf8_lossy(&found.stdout).into_owned();
+    assert_eq!(found, "", "markers in the bundle");
+    let kept = desk.run(&["logs", "show", &bundle, "kubelet/config/config.json"]);
+    assert_eq!(code(&kept), 0, "{}", stderr(&kept));
+}
+
+#[test]
 fn faults_tell_nothing() {
     let user_data = || profile().with_user_data(valid().into_bytes());
     let rules = [

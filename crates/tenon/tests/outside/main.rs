@@ -11,6 +11,7 @@ mod determinism;
 mod dropin;
 mod exit_codes;
 mod output;
+mod phases;
 mod quoting;
 mod rehearsal;
 mod trace;

@@ -38,9 +38,10 @@ pub fn of_the_node(
     identity(&object, shape)?;
     capacity(&object, &written)?;
     effective_config(plane, machine, shape, written)?;
-    cgroups(machine)?;
+    cgroups(machine, shape)?;
+    runtime(&object, shape)?;
     proxy(machine, shape)?;
-    Ok(7)
+    Ok(8)
 }
 
 fn node_path(node: &str) -> String {
@@ -181,12 +182,53 @@ fn is_left_out(written: &Value, effective: &Value) -> bool {
     effective.is_null() && *written == json!(0)
 }
 
-fn cgroups(machine: &Machine) -> anyhow::Result<()> {
+fn cgroups(machine: &Machine, shape: &Shape) -> anyhow::Result<()> {
     let shown = machine.property("kubepods.slice", "ActiveState")?;
-    ensure!(shown == "active", "kubepods.slice is {shown}");
+    let plain = machine.run(&["test", "-d", "/sys/fs/cgroup/memory/kubepods"])?.status.success();
+    ensure!((shown == "active", plain) == (!shape.cgroupfs, shape.cgroupfs), "{shown}, {plain}");
     let group = machine.property("containerd.service", "ControlGroup")?;
     ensure!(group == "/runtime.slice/containerd.service", "containerd runs in {group}");
     Ok(())
+}
+
+/// The node runs the containerd that it was given.
+fn runtime(object: &Value, shape: &Shape) -> anyhow::Result<()> {
+    let Some(containerd) = &shape.containerd else { return Ok(()) };
+    let version = &object["status"]["nodeInfo"]["containerRuntimeVersion"];
+    let begin = format!("containerd://{}.", containerd.minor);
+    ensure!(version.as_str().is_some_and(|text| text.starts_with(&begin)), "it runs {version}");
+    Ok(())
+}
+
+/// What the kubelet says at error level on a healthy node: of the host (it may not change limits
+/// and scores), of the runtime's age, and of the first seconds, when nothing is known yet.
+const ALLOWED: &[&str] = &[
+    "Failed to set rlimit on max file handles",
+    "Failed to ensure process in container with oom score",
+    "RuntimeConfig from runtime service failed",
+    "Error getting the current node from lister",
+    "Failed to get node when trying to set owner ref to the node lease",
+    "Skipping pod synchronization",
+    "Image garbage collection failed once",
+    "Failed to read data from checkpoint",
+    "failed to check if we have separate container filesystem",
+    "failed to get summary stats",
+    "Failed to get system container stats",
+    "Error updating node status, will retry",
+    "Unable to register mirror pod because node is not registered yet",
+];
+
+/// The kubelet of a healthy node has no error to tell that is not on the list.
+pub fn of_the_log(machine: &Machine) -> anyhow::Result<usize> {
+    let log = machine.must(&["journalctl", "--no-pager", "-o", "cat", "-u", "kubelet.service"])?;
+    let is_error = |line: &&str| {
+        let mut letters = line.chars();
+        letters.next() == Some('E') && letters.take(4).all(|letter| letter.is_ascii_digit())
+    };
+    let is_new = |line: &&str| !ALLOWED.iter().any(|known| line.contains(known));
+    let errors: Vec<_> = log.lines().filter(is_error).filter(is_new).collect();
+    ensure!(errors.is_empty(), "the kubelet tells of errors:\n{}", errors.join("\n"));
+    Ok(1)
 }
 
 /// Both daemons know the proxy, and that the node is Ready shows that they go past it where they

@@ -18,6 +18,9 @@ use crate::lab::ETCD;
 /// What the node shows to the API server, as `aws eks get-token` would give it.
 pub const TOKEN: &str = "lab-node-token";
 
+/// A token whose user is in none of a node's groups.
+const STRANGER: &str = "lab-stranger-token";
+
 /// The running control plane. Its processes end with it, at the latest with the stage.
 pub struct ControlPlane<'a> {
     network: &'a Network,
@@ -33,7 +36,8 @@ impl<'a> ControlPlane<'a> {
         fs::create_dir_all(&place)?;
         let pki = Pki::new(&place.join("pki"))?;
         let tokens = format!(
-            "{TOKEN},system:node:{},lab-node,\"system:bootstrappers,system:nodes\"\n",
+            "{TOKEN},system:node:{},lab-node,\"system:bootstrappers,system:nodes\"\n\
+             {STRANGER},stranger,stranger,strangers\n",
             shape.node()
         );
         fs::write(place.join("tokens.csv"), tokens)?;

@@ -3,10 +3,13 @@
 //!
 //! Only the credential is a stand-in: `aws eks get-token` prints a token that the API server knows.
 
+pub mod broken;
 mod checks;
 mod control_plane;
+mod harden;
 mod pki;
 mod shape;
+mod timeline;
 
 use std::fs;
 use std::time::Instant;
@@ -16,11 +19,12 @@ use serde_json::json;
 
 use self::control_plane::{ControlPlane, TOKEN};
 use self::shape::Shape;
+pub use self::timeline::save as save_timeline;
 use super::machine::{Disk, Machine, text};
 use super::metadata::{Answers, Metadata};
 use super::network::Network;
 use super::stage::Stage;
-use crate::lab::{KUBERNETES_1_34, KUBERNETES_1_36};
+use crate::lab::{CONTAINERD_1_7, CONTAINERD_2, KUBERNETES_1_34, KUBERNETES_1_36};
 
 /// The node's user data. Some of it is owed to the host that the lab runs on, which has cgroup v1,
 /// and may neither raise hard limits nor lower the score of a process that memory pressure kills
@@ -41,11 +45,19 @@ spec:
     taints:
       - {key: dedicated, value: lab, effect: NoSchedule}
   kubelet:
-    config: {imageGCHighThresholdPercent: 91, imageGCLowThresholdPercent: 89, failCgroupV1: false}
+    config:
+      imageGCHighThresholdPercent: 91
+      imageGCLowThresholdPercent: 89
+      failCgroupV1: false
+      cgroupDriver: {driver}
+      # The disk is the host's, however full that is.
+      evictionHard: {nodefs.available: 1%, nodefs.inodesFree: 1%}
   containerd:
     config: |
-      [plugins.\"io.containerd.grpc.v1.cri\"]
+      [plugins.\"{table}\"]
       restrict_oom_score_adj = true
+      [plugins.\"{table}\".containerd.runtimes.runc.options]
+      SystemdCgroup = {systemd}
     baseRuntimeSpec:
       process:
         rlimits:
@@ -57,14 +69,18 @@ pub fn run_1_34(stage: &Stage) -> anyhow::Result<usize> {
     run(stage, &Shape::new("1.34", KUBERNETES_1_34.ready(&stage.cache)?))
 }
 
-/// Plays the scenario with Kubernetes 1.36.
+/// Plays the scenario with Kubernetes 1.36 and containerd 2.
 pub fn run_1_36(stage: &Stage) -> anyhow::Result<usize> {
-    run(stage, &Shape::new("1.36", KUBERNETES_1_36.ready(&stage.cache)?))
+    let shape = Shape::new("1.36", KUBERNETES_1_36.ready(&stage.cache)?);
+    run(stage, &shape.with_containerd("2.1", CONTAINERD_2.ready(&stage.cache)?))
 }
 
-/// Plays the scenario in a cluster whose services, nodes and pods have IPv6 addresses.
+/// Plays the scenario in a cluster whose services, nodes and pods have IPv6 addresses, with
+/// containerd 1.7, and with the other cgroup driver.
 pub fn run_ipv6(stage: &Stage) -> anyhow::Result<usize> {
-    run(stage, &Shape::new("1.34", KUBERNETES_1_34.ready(&stage.cache)?).with_ipv6())
+    let shape = Shape::new("1.34", KUBERNETES_1_34.ready(&stage.cache)?).with_ipv6();
+    let shape = shape.with_containerd("1.7", CONTAINERD_1_7.ready(&stage.cache)?);
+    run(stage, &shape.with_cgroupfs())
 }
 
 fn run(stage: &Stage, shape: &Shape) -> anyhow::Result<usize> {
@@ -82,8 +98,10 @@ fn run(stage: &Stage, shape: &Shape) -> anyhow::Result<usize> {
     checks::becomes_ready(&mut plane, shape)?;
     println!("  boot to Ready: {:.1} s", start.elapsed().as_secs_f64());
     machine.settled()?;
-    let mut cases = checks::of_the_node(&mut plane, &machine, shape)?;
+    let mut cases = timeline::check(stage, &machine, shape)?;
+    cases += checks::of_the_node(&mut plane, &machine, shape)?;
     cases += checks::of_a_pod(&mut plane, shape)?;
+    cases += checks::of_the_log(&machine)?;
     let before = checks::of_a_reboot_before(&machine, &plane, shape)?;
     machine.power_off()?;
 
@@ -91,6 +109,7 @@ fn run(stage: &Stage, shape: &Shape) -> anyhow::Result<usize> {
     machine.settled()?;
     checks::of_a_reboot_after(&mut plane, &machine, shape, &before)?;
     a_bad_flag_is_explained(&machine)?;
+    cases += harden::of_hardening(&mut plane, &machine, shape)?;
     machine.power_off()?;
     Ok(cases + 2)
 }
@@ -101,6 +120,12 @@ fn node_disk(stage: &Stage, shape: &Shape) -> anyhow::Result<Disk> {
     disk.write("etc/cloud/cloud-init.disabled", "")?;
     disk.write("etc/lab-token", TOKEN)?;
     disk.install(&shape.kubernetes.join("kubelet"), "usr/bin/kubelet")?;
+    if let Some(containerd) = &shape.containerd {
+        for program in ["containerd", "containerd-shim-runc-v2", "ctr"] {
+            let path = format!("usr/bin/{program}");
+            disk.install(&containerd.place.join(&path), &path)?;
+        }
+    }
     let (pods, all) = (shape.pods(), shape.everywhere());
     let address = json!({
         "type": "host-local", "ranges": [[{"subnet": pods}]], "routes": [{"dst": all}],
@@ -119,11 +144,14 @@ fn user_data(plane: &ControlPlane, shape: &Shape) -> anyhow::Result<String> {
     Ok(USER_DATA
         .replace("{endpoint}", shape.endpoint())
         .replace("{services}", shape.services())
+        .replace("{table}", shape.runtime_table())
+        .replace("{driver}", if shape.cgroupfs { "cgroupfs" } else { "systemd" })
+        .replace("{systemd}", if shape.cgroupfs { "false" } else { "true" })
         .replace("{authority}", &base64(&authority)))
 }
 
 /// The standard alphabet with padding.
-fn base64(bytes: &[u8]) -> String {
+pub fn base64(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
     for chunk in bytes.chunks(3) {

@@ -44,6 +44,9 @@ impl Pki {
     fn issue(&self, name: &str, subject: &str, more: &[&str]) -> anyhow::Result<()> {
         let (ca, key) = (self.path("ca.crt"), self.path("ca.key"));
         let mut command = self.request(name, subject);
+        // What openssl would add by default makes every certificate one of an authority, which
+        // Go accepts of a server and rustls does not.
+        command.args(["-addext", "basicConstraints=critical,CA:FALSE"]);
         must(command.args(["-CA", &ca, "-CAkey", &key]).args(more))
     }
 

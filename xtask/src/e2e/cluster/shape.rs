@@ -1,4 +1,5 @@
-//! What differs between clusters: the version of Kubernetes and the family of addresses.
+//! What differs between clusters: the versions of Kubernetes and containerd, the cgroup driver and
+//! the family of addresses.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -15,16 +16,37 @@ pub struct Shape {
     /// Where the programs of that version lie.
     pub kubernetes: PathBuf,
     pub instance: Profile,
+    /// Another containerd than the image's.
+    pub containerd: Option<Containerd>,
+    /// The user asks for cgroups without systemd's help.
+    pub cgroupfs: bool,
+}
+
+/// A containerd in a directory of its own.
+pub struct Containerd {
+    pub place: PathBuf,
+    /// `1.7`
+    pub minor: &'static str,
 }
 
 impl Shape {
     /// A cluster with IPv4 addresses.
     pub fn new(minor: &'static str, kubernetes: PathBuf) -> Self {
-        Shape { minor, kubernetes, instance: instance() }
+        Shape { minor, kubernetes, instance: instance(), containerd: None, cgroupfs: false }
     }
 
     pub fn with_ipv6(mut self) -> Self {
         self.instance = self.instance.with_ipv6();
+        self
+    }
+
+    pub fn with_containerd(mut self, minor: &'static str, place: PathBuf) -> Self {
+        self.containerd = Some(Containerd { place, minor });
+        self
+    }
+
+    pub fn with_cgroupfs(mut self) -> Self {
+        self.cgroupfs = true;
         self
     }
 
@@ -73,6 +95,14 @@ impl Shape {
     /// How the addresses of pods begin.
     pub fn pods_begin(&self) -> &'static str {
         self.choose("10.244.1.", "fd00:10:244:1:")
+    }
+
+    /// The table of containerd's config that has the settings of containers.
+    pub fn runtime_table(&self) -> &'static str {
+        match &self.containerd {
+            Some(containerd) if containerd.minor.starts_with('2') => "io.containerd.cri.v1.runtime",
+            _ => "io.containerd.grpc.v1.cri",
+        }
     }
 
     pub fn everywhere(&self) -> &'static str {

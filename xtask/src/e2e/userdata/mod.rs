@@ -7,7 +7,7 @@ mod run_scripts;
 mod tools;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, bail};
@@ -18,6 +18,12 @@ use tools::Tools;
 
 pub fn refuse(_lab: &Lab) -> Option<String> {
     None
+}
+
+/// Ignition's two programs: the one that judges a config, and the one that carries it out.
+pub fn ignition_programs(lab: &Lab) -> anyhow::Result<(PathBuf, PathBuf)> {
+    let tools = Tools::install(lab)?;
+    Ok((tools.program("ignition-validate"), tools.ignition()))
 }
 
 /// What one reader said: cases, and what it found.

@@ -56,6 +56,11 @@ impl Tools {
         self.packages.join("usr/bin").join(name)
     }
 
+    /// Ignition itself, which answers as `ignition-apply` under that name.
+    pub fn ignition(&self) -> PathBuf {
+        self.packages.join("usr/lib/dracut/modules.d/30ignition/ignition")
+    }
+
     pub fn python_program(&self, name: &str) -> PathBuf {
         self.python.join("bin").join(name)
     }

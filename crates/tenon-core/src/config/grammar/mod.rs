@@ -5,6 +5,7 @@
 
 mod ca;
 mod kube;
+mod machine;
 mod net;
 mod system;
 
@@ -20,7 +21,11 @@ use crate::problem::Class;
 /// The grammars of the field table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grammar {
+    Address,
     Argument,
+    AssetSource,
+    Audit,
+    BootstrapToken,
     CaBundle,
     Cidr,
     ClusterId,
@@ -34,9 +39,12 @@ pub enum Grammar {
     Expression,
     FilePath,
     Flag,
+    FlagName,
     Gate,
     HookName,
+    HostName,
     Image,
+    KubeVersion,
     LabelKey,
     LabelValue,
     MirrorUrl,
@@ -49,6 +57,7 @@ pub enum Grammar {
     ReservedKey,
     Script,
     ServiceName,
+    Sha256,
     TaintKey,
     Toml,
 }
@@ -107,7 +116,11 @@ impl Grammar {
     /// The type in words, for the reference.
     pub fn doc(self) -> &'static str {
         match self {
+            Grammar::Address => "IP address",
             Grammar::Argument => "text",
+            Grammar::AssetSource => "`none`, `push`, file:/PATH, https://…, s3://BUCKET/KEY",
+            Grammar::Audit => "`none`, `metadata`, or the absolute path of a policy",
+            Grammar::BootstrapToken => "token of six, a dot and sixteen letters or digits",
             Grammar::CaBundle => "base64 of PEM certificates",
             Grammar::Cidr => "IPv4 or IPv6 network (CIDR), /28 or /124 at most",
             Grammar::ClusterId => "text without blanks and quotes",
@@ -121,9 +134,12 @@ impl Grammar {
             Grammar::Expression => "expression",
             Grammar::FilePath => "absolute path",
             Grammar::Flag => "kubelet flag `--name=value`",
+            Grammar::FlagName => "flag name without dashes in front",
             Grammar::Gate => "gate name",
             Grammar::HookName => "lower case letters, digits, `-`, at most 63",
+            Grammar::HostName => "DNS name or IP address",
             Grammar::Image => "image reference",
+            Grammar::KubeVersion => "version such as v1.34.2",
             Grammar::LabelKey => "label key",
             Grammar::LabelValue => "label value",
             Grammar::MirrorUrl => "http or https URL",
@@ -136,6 +152,7 @@ impl Grammar {
             Grammar::ReservedKey => "`cpu`, `memory`, `ephemeral-storage` or `pid`",
             Grammar::Script => "shell text",
             Grammar::ServiceName => "service name or `default`",
+            Grammar::Sha256 => "`sha256:` and 64 hexadecimal digits",
             Grammar::TaintKey => "taint key",
             Grammar::Toml => "TOML text",
         }
@@ -149,6 +166,7 @@ impl Grammar {
             Grammar::CaBundle => "^[A-Za-z0-9+/=\\s]*$",
             Grammar::CpuSet => "^([0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*)?$",
             Grammar::Duration => "^([0-9]+(ms|s|m|h))*$",
+            Grammar::Sha256 => "^(sha256:[0-9a-f]{64})?$",
             Grammar::FilePath | Grammar::MountPath => "^(/.*)?$",
             Grammar::HookName => "^[a-z0-9][a-z0-9-]{0,62}$",
             Grammar::ProxyUrl | Grammar::MirrorUrl => "^(https?://.+)?$",
@@ -173,6 +191,14 @@ impl Grammar {
             Grammar::Flag => return super::flags::check(text, kind),
             Grammar::ClusterId => system::cluster_id(text),
             Grammar::ClusterName => system::cluster_name(text),
+            Grammar::Address => machine::address(text),
+            Grammar::AssetSource => machine::asset_source(text),
+            Grammar::Audit => machine::audit(text),
+            Grammar::BootstrapToken => machine::token(text),
+            Grammar::FlagName => machine::flag_name(text),
+            Grammar::HostName => machine::host_name(text),
+            Grammar::KubeVersion => machine::version(text),
+            Grammar::Sha256 => machine::digest(text),
             Grammar::CpuSet => kube::cpu_set(text),
             Grammar::Domain => net::domain(text),
             Grammar::Duration => kube::check_duration(text),
@@ -205,6 +231,7 @@ impl Grammar {
         matches!(
             self,
             Grammar::EnvKey
+                | Grammar::FlagName
                 | Grammar::Gate
                 | Grammar::LabelKey
                 | Grammar::ReservedKey

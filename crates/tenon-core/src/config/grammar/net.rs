@@ -82,7 +82,7 @@ fn host_and_port(text: &str) -> Option<&str> {
 }
 
 /// True for a DNS name or an IPv4 address.
-fn is_host(text: &str) -> bool {
+pub(super) fn is_host(text: &str) -> bool {
     let last = text.rsplit('.').next().unwrap_or_default();
     // A name whose last label is a number is read as an address by every resolver.
     if last.bytes().all(|b| b.is_ascii_digit()) {

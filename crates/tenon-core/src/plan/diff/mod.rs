@@ -13,7 +13,7 @@ use super::step::{Action, FileBody, Plan, Step};
 use super::{digest, text_diff};
 use crate::problem::{Class, Finding};
 
-pub use units::{UnitNeed, is_input};
+pub use units::{UnitNeed, input_hash, is_input};
 
 /// What stands at each path that matters, without following links.
 pub type Tree = BTreeMap<String, Observed>;
@@ -213,7 +213,8 @@ pub fn paths<'s>(steps: impl IntoIterator<Item = &'s Step>, record: Option<&Reco
     paths
 }
 
-fn add_inputs(paths: &mut Paths, inputs: &[String]) {
+/// Adds the inputs of a unit.
+pub fn add_inputs(paths: &mut Paths, inputs: &[String]) {
     for input in inputs {
         match input.strip_suffix('/') {
             Some(directory) => _ = paths.listed.insert(directory.to_owned()),

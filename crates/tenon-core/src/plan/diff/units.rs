@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Changes, Observed, Scene};
+use super::{Changes, Observed, Scene, Tree};
 use crate::plan::digest::{Fields, sha256};
 use crate::plan::record::UnitMark;
 use crate::plan::step::{Action, Step, Unit, UnitVerb};
@@ -40,13 +40,19 @@ pub(super) fn judge(scene: &Scene<'_>, steps: &[&Step], changes: &mut Changes) {
     (changes.units, changes.reload) = (needs, reload);
 }
 
-fn after<'a>(scene: &Scene<'a>, changes: &'a Changes) -> After<'a> {
-    let mut after = After::new();
-    for (path, observed) in scene.tree {
+/// sha256 of every file as it stands.
+fn contents(tree: &Tree) -> After<'_> {
+    let mut contents = After::new();
+    for (path, observed) in tree {
         if let Observed::File(held) = observed {
-            after.insert(path, sha256(&held.bytes));
+            contents.insert(path, sha256(&held.bytes));
         }
     }
+    contents
+}
+
+fn after<'a>(scene: &Scene<'a>, changes: &'a Changes) -> After<'a> {
+    let mut after = contents(scene.tree);
     for file in &changes.files {
         after.insert(&file.path, file.sha256());
     }
@@ -64,13 +70,26 @@ pub fn is_input(inputs: &[String], path: &str) -> bool {
     })
 }
 
-fn need(scene: &Scene<'_>, unit: &Unit, changes: &Changes, after: &After<'_>) -> UnitNeed {
-    let inputs: Vec<_> = after.iter().filter(|(path, _)| is_input(&unit.inputs, path)).collect();
+/// The hash over paths and contents of a unit's inputs as they stand.
+pub fn input_hash(inputs: &[String], tree: &Tree) -> String {
+    hash_of(&inputs_among(inputs, &contents(tree)))
+}
+
+fn inputs_among<'m, 'a>(inputs: &[String], all: &'m After<'a>) -> Vec<(&'m &'a str, &'m String)> {
+    all.iter().filter(|(path, _)| is_input(inputs, path)).collect()
+}
+
+fn hash_of(inputs: &[(&&str, &String)]) -> String {
     let mut fields = Fields::default();
-    for (path, sha256) in &inputs {
+    for (path, sha256) in inputs {
         fields.add(path).add(sha256);
     }
-    let input_hash = fields.hash();
+    fields.hash()
+}
+
+fn need(scene: &Scene<'_>, unit: &Unit, changes: &Changes, after: &After<'_>) -> UnitNeed {
+    let inputs = inputs_among(&unit.inputs, after);
+    let input_hash = hash_of(&inputs);
     let times = inputs.iter().filter_map(|(path, _)| match scene.tree.get(**path) {
         Some(Observed::File(held)) => Some(held.modified_us),
         _ => None,

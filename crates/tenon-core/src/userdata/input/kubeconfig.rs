@@ -2,6 +2,7 @@
 
 use super::reader::Reader;
 use crate::codes::userdata as pages;
+use crate::kubeconfig;
 use crate::problem::{Finding, Place, Problem};
 use crate::tree::Dialect;
 use crate::userdata::Cluster;
@@ -11,17 +12,9 @@ pub fn read(text: &str, source: &str) -> Result<Cluster, Vec<Finding>> {
     let mut reader = Reader::new(source);
     let Some(tree) = reader.document(text) else { return Err(reader.findings) };
     let json = tree.to_json(Dialect::Yaml12);
-    let empty = Vec::new();
-    let clusters = json["clusters"].as_array().unwrap_or(&empty);
-    let current = json["contexts"].as_array().and_then(|contexts| {
-        let named = contexts.iter().find(|context| context["name"] == json["current-context"])?;
-        named["context"]["cluster"].as_str()
-    });
-    let entry = match (clusters.as_slice(), current) {
-        ([only], _) => Some(only),
-        (list, Some(name)) => list.iter().find(|entry| entry["name"] == name),
-        _ => None,
-    };
+    let current = kubeconfig::current_context(&json).and_then(|it| it["cluster"].as_str());
+    let only = kubeconfig::entry(&json, "clusters", None);
+    let entry = only.or_else(|| kubeconfig::entry(&json, "clusters", Some(current?)));
     let Some(entry) = entry else {
         let what = "the kubeconfig has not exactly one cluster, and its current context names none";
         let place =

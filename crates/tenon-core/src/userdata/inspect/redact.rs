@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::settings::Key;
+use crate::redact::shapes;
 
 const HIDDEN: &str = "***";
 
@@ -139,32 +140,17 @@ fn in_word(word: &str) -> Option<(Secret, usize, usize)> {
     let value = word.rfind(['=', ':']).map_or(0, |at| at + 1);
     let last = &word[value..];
     let whole = |kind| Some((kind, value, word.len()));
-    if is_aws_key(last) {
+    let is = |shape: fn(&[u8]) -> Option<usize>| shape(last.as_bytes()) == Some(last.len());
+    if is(shapes::access_key) {
         return whole(Secret::AwsKeyId);
     }
-    if is_bootstrap_token(last) {
+    if is(shapes::bootstrap_token) {
         return whole(Secret::BootstrapToken);
     }
-    if last.starts_with("eyJ") && last.matches('.').count() == 2 && last.len() > 40 {
+    if is(shapes::jwt) {
         return whole(Secret::Jwt);
     }
     url_credentials(word)
-}
-
-fn is_aws_key(word: &str) -> bool {
-    let prefixed = ["AKIA", "ASIA"].iter().any(|prefix| word.starts_with(prefix));
-    prefixed
-        && word.len() == 20
-        && word.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
-}
-
-/// `[a-z0-9]{6}.[a-z0-9]{16}`
-fn is_bootstrap_token(word: &str) -> bool {
-    let letters =
-        |text: &str| text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-    word.split_once('.').is_some_and(|(id, secret)| {
-        id.len() == 6 && secret.len() == 16 && letters(id) && letters(secret)
-    })
 }
 
 /// `scheme://user:password@host`

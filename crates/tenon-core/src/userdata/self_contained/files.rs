@@ -166,7 +166,7 @@ fn exec_user(job: &Job) -> Value {
             region,
         ],
         CredentialHelper::Tenon => {
-            vec!["eks-token".into(), "--cluster".into(), name, "--region".into(), region]
+            vec!["eks-token".into(), "--cluster-name".into(), name, "--region".into(), region]
         }
     };
     json!({"exec": {

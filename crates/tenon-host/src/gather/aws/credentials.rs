@@ -1,4 +1,4 @@
-//! Who signs: the `AWS_*` variables, else the role of the instance.
+//! Who signs: the `AWS_*` variables, else the container's endpoint, else the role of the instance.
 
 use std::time::{Duration, Instant};
 
@@ -7,6 +7,7 @@ use serde::Deserialize;
 use tenon_core::codes::facts::NO_CREDENTIALS;
 use tenon_core::problem::Problem;
 
+use super::transport::agent;
 use crate::gather::environment::Environment;
 use crate::gather::imds::values::Raw;
 use crate::gather::imds::{Imds, Key};
@@ -32,6 +33,15 @@ struct Given {
     token: String,
 }
 
+impl Given {
+    fn signer(self, source: &'static str, identity: String) -> Signer {
+        let Given { access_key_id, secret_access_key, token } = self;
+        let credentials =
+            Credentials::new(access_key_id, secret_access_key, Some(token), None, source);
+        Signer { credentials, identity }
+    }
+}
+
 /// Credentials from the variables; None when they are not set.
 pub fn from_variables(environment: &Environment) -> Option<Signer> {
     let key = environment.get("AWS_ACCESS_KEY_ID")?;
@@ -39,6 +49,49 @@ pub fn from_variables(environment: &Environment) -> Option<Signer> {
     let token = environment.get("AWS_SESSION_TOKEN").map(str::to_owned);
     let credentials = Credentials::new(key, secret, token, None, "environment");
     Some(Signer { credentials, identity: "the credentials in AWS_ACCESS_KEY_ID".into() })
+}
+
+/// Credentials from the endpoint that a container is given; None when it is given none.
+pub fn from_container(environment: &Environment, end: Instant) -> Result<Option<Signer>, Problem> {
+    let relative = environment.get("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+    let url = match (relative, environment.get("AWS_CONTAINER_CREDENTIALS_FULL_URI")) {
+        (Some(path), _) => format!("http://169.254.170.2{path}"),
+        (None, Some(url)) => url.to_owned(),
+        (None, None) => return Ok(None),
+    };
+    let refuse = |what: &str| Problem::new(&NO_CREDENTIALS, what);
+    // Whoever can set the variable must not be able to send the token across the network in clear.
+    if !url.starts_with("https://") && !CONTAINER_HOSTS.iter().any(|host| is_at(&url, host)) {
+        return Err(refuse("AWS_CONTAINER_CREDENTIALS_FULL_URI is neither https nor on this host"));
+    }
+    let authorization = match environment.get("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE") {
+        Some(path) => std::fs::read_to_string(path)
+            .map(|text| Some(text.trim().to_owned()))
+            .map_err(|error| refuse("reading the container's authorization token").cause(error))?,
+        None => environment.get("AWS_CONTAINER_AUTHORIZATION_TOKEN").map(str::to_owned),
+    };
+    let agent = agent(&Environment::default(), &url, end.saturating_duration_since(Instant::now()));
+    let mut request = agent.get(&url);
+    if let Some(token) = authorization {
+        request = request.header("authorization", token);
+    }
+    let answer = request.call().map_err(|error| error.to_string()).and_then(|mut answer| {
+        answer.body_mut().read_to_string().map_err(|error| error.to_string())
+    });
+    let body = answer.map_err(|cause| refuse("asking the container's endpoint").cause(cause))?;
+    let Ok(given) = serde_json::from_str::<Given>(&body) else {
+        return Err(refuse("the container's endpoint gave no credentials"));
+    };
+    Ok(Some(given.signer("container", "the role of the container".into())))
+}
+
+/// Addresses that plain HTTP may go to.
+const CONTAINER_HOSTS: &[&str] =
+    &["127.0.0.1", "localhost", "[::1]", "169.254.170.2", "169.254.170.23", "[fd00:ec2::23]"];
+
+fn is_at(url: &str, host: &str) -> bool {
+    let rest = url.strip_prefix("http://").and_then(|rest| rest.strip_prefix(host));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', '/']))
 }
 
 /// Credentials of the instance role, waited for until `end`: at boot they may come late.
@@ -68,14 +121,11 @@ fn ask(imds: &mut Imds, account: &str) -> Result<Option<Signer>, Problem> {
     };
     // The answer holds secrets, so a message says nothing of its content.
     let Ok(given) = serde_json::from_slice::<Given>(&body) else { return Ok(None) };
-    let Given { access_key_id, secret_access_key, token } = given;
-    let credentials =
-        Credentials::new(access_key_id, secret_access_key, Some(token), None, "instance role");
     let identity = match account {
         "" => format!("role {role}"),
         _ => format!("role {role} of account {account}"),
     };
-    Ok(Some(Signer { credentials, identity }))
+    Ok(Some(given.signer("instance role", identity)))
 }
 
 fn is_role_name(text: &str) -> bool {

@@ -11,6 +11,8 @@ pub enum Service {
     CloudFormation,
     Ec2,
     Eks,
+    S3,
+    Sts,
 }
 
 impl Service {
@@ -20,6 +22,8 @@ impl Service {
             Service::CloudFormation => "cloudformation",
             Service::Ec2 => "ec2",
             Service::Eks => "eks",
+            Service::S3 => "s3",
+            Service::Sts => "sts",
         }
     }
 
@@ -28,6 +32,8 @@ impl Service {
             Service::CloudFormation => "AWS_ENDPOINT_URL_CLOUDFORMATION",
             Service::Ec2 => "AWS_ENDPOINT_URL_EC2",
             Service::Eks => "AWS_ENDPOINT_URL_EKS",
+            Service::S3 => "AWS_ENDPOINT_URL_S3",
+            Service::Sts => "AWS_ENDPOINT_URL_STS",
         }
     }
 }

@@ -1,26 +1,31 @@
 //! Calls to EC2 and EKS: opt-in, or the fallback for what the config leaves out.
 //!
 //! ```text
-//! credentials  AWS_* variables, else the instance role
+//! credentials  AWS_* variables, else the container's endpoint, else the instance role
 //! endpoint     which host answers for a service in a region
 //! transport    signing, sending, retrying within a bound
+//! eks, ec2, cloudformation, s3  the calls        xml  EC2's answers as values
 //! eks, ec2, cloudformation  the calls        xml  EC2's answers as values
+//! eks_token    a token for an EKS cluster: an identity call, signed and not sent
 //! ```
 //!
 //! Nothing here runs on the default path of a complete config: no TLS, no name look-up.
 
 pub mod cloudformation;
-mod credentials;
+pub(crate) mod credentials;
 pub mod ec2;
 pub mod eks;
+pub mod eks_token;
 mod endpoint;
-mod transport;
+pub mod s3;
+pub(crate) mod transport;
 mod xml;
 
 use tenon_core::config::{AwsApi, Config, MaxPodsMode, NameRule};
 use tenon_core::facts::{DescribedCluster, Instance};
 use tenon_core::problem::Problem;
 
+pub(crate) use self::ec2::encode;
 pub use self::transport::Cloud;
 pub(crate) use self::transport::proxy;
 

@@ -317,3 +317,264 @@ fn a_proxy_is_honoured_unless_excluded() {
     assert_eq!((proxy.seen().len(), target.seen().len()), (1, 1));
     assert!(proxy.seen()[0].starts_with("CONNECT 127.0.0.1:"), "{}", proxy.seen()[0]);
 }
+
+/// A server that answers a PUT with a status and headers in turn, or breaks off at status 0.
+fn bucket(answers: &'static [(u16, &'static str)]) -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&requests);
+    std::thread::spawn(move || {
+        for (turn, stream) in listener.incoming().enumerate() {
+            let mut stream = stream.unwrap();
+            let (status, headers) = answers[turn.min(answers.len() - 1)];
+            log.lock().unwrap().push(request(&mut stream));
+            if status != 0 {
+                let answer = format!(
+                    "HTTP/1.1 {status} X\r\n{headers}Content-Length: 2\r\nConnection: close\r\n\r\nno"
+                );
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+        }
+    });
+    (url, requests)
+}
+
+fn upload(url: &str) -> Result<(), Problem> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "bundle").unwrap();
+    let environment = Environment::from([
+        ("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE"),
+        ("AWS_SECRET_ACCESS_KEY", "canary-secret"),
+        ("AWS_ENDPOINT_URL_S3", url),
+    ]);
+    let instance = Instance { region: "eu-west-1".into(), ..Instance::default() };
+    let mut cloud = Cloud::new(&instance, environment, None);
+    s3::put(&mut cloud, "my-bucket", "logs/a b.tar.gz", file.path())
+}
+
+#[test]
+fn an_upload_is_signed_for_its_bucket() {
+    let (url, requests) = bucket(&[(200, "")]);
+    upload(&url).unwrap();
+    let seen = requests.lock().unwrap().join("");
+    assert!(seen.starts_with("PUT /my-bucket/logs/a%20b.tar.gz HTTP/1.1"), "{seen}");
+    let lower = seen.to_ascii_lowercase();
+    for part in [
+        "/eu-west-1/s3/aws4_request",
+        "x-amz-server-side-encryption: aes256",
+        "x-amz-checksum-sha256: ",
+        "x-amz-content-sha256: ",
+        "content-length: 6",
+    ] {
+        assert!(lower.contains(part), "{part} in {lower}");
+    }
+    assert!(!seen.contains("canary-secret"));
+}
+
+#[test]
+fn an_upload_goes_where_the_bucket_lives_and_takes_no_for_an_answer() {
+    let (url, requests) = bucket(&[(301, "x-amz-bucket-region: ap-south-1\r\n"), (200, "")]);
+    upload(&url).unwrap();
+    assert!(requests.lock().unwrap()[1].contains("/ap-south-1/s3/"));
+    let (url, requests) = bucket(&[(403, "")]);
+    let problem = upload(&url).unwrap_err();
+    assert_eq!((problem.exit(), requests.lock().unwrap().len()), (10, 1));
+    let (url, requests) = bucket(&[(503, ""), (0, ""), (200, "")]);
+    upload(&url).unwrap();
+    assert_eq!(requests.lock().unwrap().len(), 3);
+    let (url, requests) = bucket(&[(0, "")]);
+    assert_eq!(upload(&url).unwrap_err().exit(), 10);
+    assert_eq!(requests.lock().unwrap().len(), 3);
+    // A redirect without a region is not followed: it may lead anywhere.
+    let (url, _) = bucket(&[(307, "Location: http://127.0.0.1:1/\r\n")]);
+    assert_eq!(upload(&url).unwrap_err().exit(), 10);
+}
+
+#[test]
+fn a_presigned_address_is_used_as_it_is_and_not_shown() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let (url, requests) = bucket(&[(200, "")]);
+    s3::put_presigned(
+        &Environment::default(),
+        &format!("{url}/k?X-Amz-Signature=canary"),
+        file.path(),
+    )
+    .unwrap();
+    assert!(requests.lock().unwrap()[0].contains("/k?X-Amz-Signature=canary"));
+    let gone = "http://127.0.0.1:9/k?X-Amz-Signature=canary";
+    let problem = s3::put_presigned(&Environment::default(), gone, file.path()).unwrap_err();
+    assert!(!problem.render("error").contains("canary"));
+}
+
+mod tokens {
+    use std::collections::BTreeMap;
+
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    use hmac::{Hmac, KeyInit, Mac};
+    use sha2::{Digest, Sha256};
+
+    use super::super::eks_token::{self, Minted};
+    use super::*;
+
+    /// 2015-08-30T12:36:00Z
+    fn then() -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(1_440_938_160)
+    }
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    fn hmac(key: &[u8], text: &str) -> Vec<u8> {
+        let mut hmac = Hmac::<Sha256>::new_from_slice(key).unwrap();
+        hmac.update(text.as_bytes());
+        hmac.finalize().into_bytes().to_vec()
+    }
+
+    /// What the service does with a request: takes its signature off and makes it again.
+    fn is_genuine(request: &str, secret: &str) -> bool {
+        let mut lines = request.lines();
+        let target = lines.next().unwrap().split(' ').nth(1).unwrap().to_owned();
+        let header = |name: &str| {
+            let line = request.lines().find(|line| line.to_ascii_lowercase().starts_with(name));
+            line.unwrap_or_default().split_once(": ").unwrap_or_default().1.to_owned()
+        };
+        let query = target.split_once('?').unwrap().1;
+        let mut pairs: BTreeMap<&str, &str> =
+            query.split('&').map(|pair| pair.split_once('=').unwrap()).collect();
+        let signature = pairs.remove("X-Amz-Signature").unwrap();
+        let canonical: Vec<_> = pairs.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let request = format!(
+            "GET\n/\n{}\nhost:{}\nx-k8s-aws-id:{}\n\nhost;x-k8s-aws-id\n{}",
+            canonical.join("&"),
+            header("host"),
+            header("x-k8s-aws-id"),
+            hex(&Sha256::digest(b"")),
+        );
+        let date = pairs["X-Amz-Date"];
+        let scope = format!("{}/eu-west-1/sts/aws4_request", &date[..8]);
+        let text = format!(
+            "AWS4-HMAC-SHA256\n{date}\n{scope}\n{}",
+            hex(&Sha256::digest(request.as_bytes()))
+        );
+        let mut key = format!("AWS4{secret}").into_bytes();
+        for part in scope.split('/') {
+            key = hmac(&key, part);
+        }
+        hex(&hmac(&key, &text)) == signature
+    }
+
+    fn url(minted: &Minted) -> String {
+        let encoded = minted.token.expose().strip_prefix("k8s-aws-v1.").unwrap();
+        String::from_utf8(URL_SAFE_NO_PAD.decode(encoded).unwrap()).unwrap()
+    }
+
+    /// Sends what the token holds, as the cluster does.
+    fn redeem(minted: &Minted, cluster: &str, script: &Script) -> String {
+        let agent: ureq::Agent = ureq::Agent::config_builder().proxy(None).build().into();
+        agent.get(url(minted)).header("x-k8s-aws-id", cluster).call().unwrap();
+        script.seen().pop().unwrap()
+    }
+
+    #[test]
+    fn a_token_is_a_genuine_call_for_one_cluster() {
+        let script = Script::new(&[(200, "")]);
+        let mut cloud = Cloud::new(&instance(), script.environment(), None);
+        let minted = eks_token::mint(&mut cloud, "demo", None, then()).unwrap();
+        assert!(script.seen().is_empty(), "nothing is sent to make a token");
+        assert_eq!(minted.expires, "2015-08-30T12:50:00Z");
+        let seen = redeem(&minted, "demo", &script);
+        assert!(is_genuine(&seen, "canary-secret"), "{seen}");
+        for part in [
+            "X-Amz-Expires=60",
+            "X-Amz-Date=20150830T123600Z",
+            "Action=GetCallerIdentity",
+            "X-Amz-Security-Token=canary-token",
+            "X-Amz-SignedHeaders=host%3Bx-k8s-aws-id",
+        ] {
+            assert!(seen.contains(part), "{part}: {seen}");
+        }
+        assert!(!is_genuine(&redeem(&minted, "other", &script), "canary-secret"));
+        assert!(!is_genuine(&seen, "another secret"));
+    }
+
+    #[test]
+    fn the_document_has_the_version_that_was_asked_for() {
+        let minted = Minted { token: tenon_core::secret::Secret::new("t"), expires: "e".into() };
+        for (info, version) in [
+            (None, "client.authentication.k8s.io/v1"),
+            (
+                Some(r#"{"apiVersion":"client.authentication.k8s.io/v1beta1"}"#),
+                "client.authentication.k8s.io/v1beta1",
+            ),
+            (
+                Some(r#"{"apiVersion":"client.authentication.k8s.io/v1"}"#),
+                "client.authentication.k8s.io/v1",
+            ),
+        ] {
+            let found = eks_token::api_version(info).unwrap();
+            assert_eq!(minted.credential(&found)["apiVersion"], version);
+        }
+        let old = eks_token::api_version(Some(
+            r#"{"apiVersion":"client.authentication.k8s.io/v1alpha1"}"#,
+        ));
+        assert_eq!(old.unwrap_err().exit(), 3);
+    }
+
+    #[test]
+    fn the_instance_role_and_the_container_can_sign() {
+        let script = Script::new(&[(200, "")]);
+        let simulator = Simulator::start(&Profile::new("m5.large"), Faults::default()).unwrap();
+        let endpoint = simulator.endpoint();
+        let environment = Environment::from([
+            ("AWS_EC2_METADATA_SERVICE_ENDPOINT", endpoint.as_str()),
+            ("AWS_ENDPOINT_URL_STS", script.url.as_str()),
+        ]);
+        let mut imds = Imds::new(Options::new(&environment).unwrap());
+        let mut cloud = Cloud::new(&instance(), environment, Some(&mut imds));
+        let minted = eks_token::mint(&mut cloud, "demo", None, then()).unwrap();
+        assert!(url(&minted).contains("ASIAEXAMPLEEXAMPLE00"));
+
+        let given = r#"{"AccessKeyId": "ASIACONTAINER", "SecretAccessKey": "s", "Token": "t"}"#;
+        let container = Script::new(&[(200, given)]);
+        let environment = Environment::from([
+            ("AWS_CONTAINER_CREDENTIALS_FULL_URI", container.url.as_str()),
+            ("AWS_CONTAINER_AUTHORIZATION_TOKEN", "who-asks"),
+            ("AWS_ENDPOINT_URL_STS", script.url.as_str()),
+        ]);
+        let mut cloud = Cloud::new(&instance(), environment, None);
+        let minted = eks_token::mint(&mut cloud, "demo", None, then()).unwrap();
+        assert!(url(&minted).contains("ASIACONTAINER"));
+        assert!(container.seen()[0].contains("who-asks"));
+
+        let elsewhere =
+            Environment::from([("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://192.0.2.1/x")]);
+        let mut cloud = Cloud::new(&instance(), elsewhere, None);
+        assert_eq!(
+            eks_token::mint(&mut cloud, "demo", None, then()).unwrap_err().page.code,
+            "TN10005"
+        );
+    }
+
+    #[test]
+    fn another_role_is_assumed_first() {
+        let answer = "<AssumeRoleResponse><AssumeRoleResult><Credentials><AccessKeyId>ASIAROLE</AccessKeyId><SecretAccessKey>rs</SecretAccessKey><SessionToken>rt</SessionToken></Credentials></AssumeRoleResult></AssumeRoleResponse>";
+        let script = Script::new(&[(200, answer)]);
+        let mut cloud = Cloud::new(&instance(), script.environment(), None);
+        let role = Some("arn:aws:iam::111122223333:role/admin");
+        let minted = eks_token::mint(&mut cloud, "demo", role, then()).unwrap();
+        assert!(url(&minted).contains("ASIAROLE"));
+        assert!(
+            script.seen()[0].contains("RoleArn=arn%3Aaws%3Aiam%3A%3A111122223333%3Arole%2Fadmin")
+        );
+        assert!(is_genuine(&redeem(&minted, "demo", &script), "rs"));
+        let denied = Script::new(&[(403, DENIED)]);
+        let mut cloud = Cloud::new(&instance(), denied.environment(), None);
+        assert_eq!(
+            eks_token::mint(&mut cloud, "demo", role, then()).unwrap_err().page.code,
+            "TN10001"
+        );
+    }
+}

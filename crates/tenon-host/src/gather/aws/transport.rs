@@ -72,11 +72,24 @@ impl<'a> Cloud<'a> {
         Cloud { region, account, environment, imds, signer: None }
     }
 
+    /// The base URL of a service in this region.
+    pub(super) fn url(&self, service: Service) -> Result<String, Problem> {
+        endpoint::url(service, &self.region, &self.environment)
+    }
+
+    pub(super) fn region(&self) -> &str {
+        &self.region
+    }
+
+    pub(super) fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
     /// Makes a call and gives the body of its answer.
     pub fn call(&mut self, call: &Call) -> Result<String, Problem> {
         let end = Instant::now() + call.bound;
         let signer = self.signer(end)?;
-        let url = endpoint::url(call.service, &self.region, &self.environment)?;
+        let url = self.url(call.service)?;
         let most = self.environment.get("AWS_MAX_ATTEMPTS").and_then(|text| text.parse().ok());
         let (mut ceiling, mut jitter) = (PAUSE.0, Jitter::seeded());
         let (mut first, mut attempts) = (None, 0_u32);
@@ -99,11 +112,16 @@ impl<'a> Cloud<'a> {
         }
     }
 
-    fn signer(&mut self, end: Instant) -> Result<Signer, Problem> {
+    /// Who signs, asked for once.
+    pub(super) fn signer(&mut self, end: Instant) -> Result<Signer, Problem> {
         if let Some(signer) = &self.signer {
             return Ok(signer.clone());
         }
-        let signer = match (credentials::from_variables(&self.environment), &mut self.imds) {
+        let given = match credentials::from_variables(&self.environment) {
+            None => credentials::from_container(&self.environment, end)?,
+            given => given,
+        };
+        let signer = match (given, &mut self.imds) {
             (Some(signer), _) => signer,
             (None, Some(imds)) => credentials::from_role(imds, &self.account, end)?,
             (None, None) => {
@@ -185,12 +203,20 @@ pub fn signed(
     Ok(request)
 }
 
-fn agent(environment: &Environment, url: &str, left: Duration) -> ureq::Agent {
+pub(super) fn agent(environment: &Environment, url: &str, left: Duration) -> ureq::Agent {
+    trusting_agent(environment, url, left, RootCerts::WebPki)
+}
+
+/// A client for one address, with the proxy of the variables and the roots that it trusts.
+pub(crate) fn trusting_agent(
+    environment: &Environment,
+    url: &str,
+    left: Duration,
+    roots: RootCerts,
+) -> ureq::Agent {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = TlsConfig::builder()
-        .unversioned_rustls_crypto_provider(provider)
-        .root_certs(RootCerts::WebPki)
-        .build();
+    let tls =
+        TlsConfig::builder().unversioned_rustls_crypto_provider(provider).root_certs(roots).build();
     ureq::Agent::config_builder()
         .tls_config(tls)
         .proxy(proxy(environment, url))
@@ -257,7 +283,7 @@ fn judge(call: &Call, identity: &str, answer: Answer) -> Verdict {
 }
 
 /// The beginning of an answer's own words, on one line.
-fn words(body: &str) -> String {
+pub(super) fn words(body: &str) -> String {
     let line = body.split_whitespace().collect::<Vec<_>>().join(" ");
     line.chars().filter(|c| !c.is_control()).take(WORDS).collect()
 }

@@ -9,6 +9,8 @@ use serde_json::Value;
 use tenon_core::codes::facts::IDENTITY_DOCUMENT;
 use tenon_core::facts::Instance;
 use tenon_core::problem::Problem;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use super::values::{self, Raw};
 
@@ -39,6 +41,7 @@ pub fn parse(raw: Raw<'_>) -> Result<Instance, Problem> {
         architecture: document.maybe("architecture", "an architecture", values::is_architecture)?,
         image_id: document.maybe("imageId", "an image id", values::is_image_id)?,
         local_ipv4: document.private_ip()?,
+        launched: document.launched(),
         availability_zone: zone,
         region,
         ..Instance::default()
@@ -81,6 +84,12 @@ impl Document {
         let text =
             self.maybe("privateIp", "an IPv4 address", |text| text.parse::<Ipv4Addr>().is_ok())?;
         Ok(text.parse().ok())
+    }
+
+    /// Good to know, and no reason to refuse a node.
+    fn launched(&self) -> Option<String> {
+        let text = self.text("pendingTime").ok()?;
+        OffsetDateTime::parse(&text, &Rfc3339).is_ok().then_some(text)
     }
 
     fn refuse(&self, field: &str, shape: &str) -> Problem {

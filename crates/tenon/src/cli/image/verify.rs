@@ -32,7 +32,7 @@ pub struct Args {
     only: Option<String>,
     /// How to print the answer
     #[arg(long, value_name = "text|json|junit", default_value = "text")]
-    #[arg(value_parser = Format::checks)]
+    #[arg(value_parser = Format::image_checks)]
     output: Format,
     /// Show what holds, too
     #[arg(long)]

@@ -1,0 +1,44 @@
+//! `tenon eks-token`: the credential program of an EKS kubeconfig.
+
+use std::time::SystemTime;
+
+use tenon_core::facts::Instance;
+use tenon_host::gather::aws::{Cloud, eks_token};
+use tenon_host::gather::environment::Environment;
+use tenon_host::gather::imds::{Imds, Options};
+
+use crate::output::{self, Outcome};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Credentials: AWS_* variables, the container's endpoint, the instance role.
+Prints an ExecCredential; a token is valid for 14 minutes.
+
+Example: tenon eks-token --cluster-name prod --region eu-west-1")]
+pub struct Args {
+    /// Name of the cluster (its id on Outposts)
+    #[arg(long, alias = "cluster", value_name = "NAME")]
+    cluster_name: String,
+    /// Region of the cluster [default: AWS_REGION, else the instance's own]
+    #[arg(long, value_name = "REGION")]
+    region: Option<String>,
+    /// Assume this role first
+    #[arg(long, value_name = "ARN")]
+    role_arn: Option<String>,
+}
+
+pub fn run(args: &Args) -> Outcome {
+    let environment = Environment::of_process();
+    let version = eks_token::api_version(environment.get("KUBERNETES_EXEC_INFO"))?;
+    let mut imds = Imds::new(Options::new(&environment)?);
+    let named = args.region.as_deref();
+    let named = named.or_else(|| environment.first(&["AWS_REGION", "AWS_DEFAULT_REGION"]));
+    let instance = match named {
+        Some(region) => Instance { region: region.to_owned(), ..Instance::default() },
+        None => imds.first_round(false)?.instance,
+    };
+    let mut cloud = Cloud::new(&instance, environment, Some(&mut imds));
+    let role = args.role_arn.as_deref();
+    let minted = eks_token::mint(&mut cloud, &args.cluster_name, role, SystemTime::now())?;
+    // A client reads this, whatever --output says.
+    output::answer(&format!("{}\n", minted.credential(&version)))
+}

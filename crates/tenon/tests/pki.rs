@@ -1,0 +1,142 @@
+//! `tenon pki`, `token`, `csr` and `eks-token` from outside.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+const NODE: &str = "--advertise-address 10.0.0.4 --endpoint api.example.com --node-name cp-1";
+
+fn tenon(root: &TempDir, line: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tenon"))
+        .args(line.split_whitespace())
+        .arg("--root")
+        .arg(root.path())
+        .env_remove("KUBECONFIG")
+        .env("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://127.0.0.1:1")
+        .output()
+        .unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[track_caller]
+fn assert_exit(output: &Output, exit: i32, code: &str) {
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(exit), "{text}");
+    assert!(text.contains(code), "{code}: {text}");
+}
+
+fn made() -> TempDir {
+    let root = tempfile::tempdir().unwrap();
+    assert_exit(&tenon(&root, &format!("pki init {NODE}")), 0, "");
+    root
+}
+
+#[test]
+fn a_control_plane_is_made_once_and_shown() {
+    let root = tempfile::tempdir().unwrap();
+    assert_exit(&tenon(&root, "pki show"), 3, "TN03601");
+    assert_exit(&tenon(&root, "pki init"), 3, "--advertise-address");
+    let first = json(&tenon(&root, &format!("pki init {NODE} --output json")));
+    assert_eq!((&first["schema"], &first["changed"]), (&"tenon.pki.init/1".into(), &true.into()));
+    let second = json(&tenon(&root, &format!("pki init {NODE} --output json")));
+    assert_eq!(second["changed"], false);
+    let shown = json(&tenon(&root, "pki show --output json"));
+    assert_eq!(shown["certificates"].as_array().unwrap().len(), 15);
+    assert_eq!(shown["certificates"][1]["daysLeft"], 365);
+    assert!(String::from_utf8_lossy(&tenon(&root, "pki show").stdout).contains("api.example.com"));
+}
+
+#[test]
+fn faults_are_found_with_their_fix() {
+    let root = made();
+    assert_exit(&tenon(&root, &format!("pki check {NODE}")), 0, "");
+    assert_exit(&tenon(&root, "pki check"), 0, "TN01609");
+    let moved = "--advertise-address 10.0.0.9 --endpoint api.example.com --node-name cp-1";
+    let output = tenon(&root, &format!("pki check {moved}"));
+    assert_exit(&output, 1, "tenon pki renew --only apiserver");
+    let findings = json(&tenon(&root, &format!("pki check {moved} --output json")));
+    assert_eq!(findings["result"], "findings");
+    assert_exit(&tenon(&root, &format!("pki renew --all {moved}")), 0, "");
+    assert_exit(&tenon(&root, &format!("pki check {moved}")), 0, "");
+    let key = root.path().join("etc/kubernetes/pki/ca.key");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+    assert_exit(&tenon(&root, "pki check"), 1, "chmod 600 /etc/kubernetes/pki/ca.key");
+}
+
+#[test]
+fn what_is_there_is_never_overwritten() {
+    let root = made();
+    fs::remove_file(root.path().join("etc/kubernetes/pki/apiserver.key")).unwrap();
+    assert_exit(&tenon(&root, &format!("pki init {NODE}")), 12, "TN12600");
+    assert_exit(&tenon(&root, "pki renew --only ca"), 3, "TN03602");
+    assert_exit(&tenon(&root, "pki renew --only apiserve"), 64, "did you mean `apiserver`?");
+    assert_exit(&tenon(&root, "pki renew"), 64, "--within");
+    assert_exit(&tenon(&root, "pki renew --only apiserver"), 12, "--new-key");
+    assert_exit(&tenon(&root, "pki renew --only apiserver --new-key"), 0, "");
+    assert_exit(&tenon(&root, &format!("pki init {NODE}")), 0, "");
+}
+
+#[test]
+fn the_config_of_a_machine_is_enough() {
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir_all(root.path().join("etc/tenon")).unwrap();
+    let config = "apiVersion: tenon.dev/v1alpha1\nkind: MachineConfig\nspec:\n  role: first-master\n  cluster:\n    name: prod\n    endpoint: https://api.prod.example:6443\n    kubernetesVersion: v1.34.2\n  node: {name: cp-2, ip: 10.0.0.5}\n  pki: {algorithm: ecdsa-p384}\n";
+    let path = root.path().join("etc/tenon/config.yaml");
+    fs::write(&path, config.replace("name: prod", "nam: prod")).unwrap();
+    assert_exit(&tenon(&root, "pki init"), 3, "did you mean `name`?");
+    assert!(!root.path().join("etc/kubernetes").exists());
+    fs::write(&path, config).unwrap();
+    assert_exit(&tenon(&root, "pki init"), 0, "");
+    let shown = String::from_utf8(tenon(&root, "pki show").stdout).unwrap();
+    assert!(shown.contains("api.prod.example") && shown.contains("10.0.0.5"), "{shown}");
+    assert_exit(&tenon(&root, "pki check"), 0, "");
+    assert_exit(&tenon(&root, "pki init --config /nowhere.yaml"), 3, "/nowhere.yaml");
+}
+
+#[test]
+fn a_cluster_that_is_not_there() {
+    let root = tempfile::tempdir().unwrap();
+    assert_exit(&tenon(&root, "token list"), 7, "/etc/kubernetes/admin.conf");
+    let node = "--advertise-address 127.0.0.1 --endpoint 127.0.0.1:1 --node-name cp-1";
+    assert_exit(&tenon(&root, &format!("pki init {node}")), 0, "");
+    for line in ["token list", "token delete abcdef", "csr approve --serving", "csr approve x"] {
+        assert_exit(&tenon(&root, line), 10, "TN10625");
+    }
+    assert_exit(&tenon(&root, "token create --ttl 0h"), 3, "TN03629");
+    assert_exit(&tenon(&root, "token delete NOT-AN-ID"), 3, "TN03626");
+    assert_exit(&tenon(&root, "token create --usages other"), 64, "authentication");
+    assert_exit(&tenon(&root, "csr approve"), 64, "NAME");
+}
+
+fn eks_token(info: Option<&str>) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tenon"));
+    command.args(["eks-token", "--cluster-name", "prod", "--region", "eu-west-1"]);
+    command.env_clear();
+    command.env("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE").env("AWS_SECRET_ACCESS_KEY", "canary");
+    command.env("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://127.0.0.1:1");
+    if let Some(info) = info {
+        command.env("KUBERNETES_EXEC_INFO", info);
+    }
+    command.output().unwrap()
+}
+
+#[test]
+fn a_token_for_eks_is_made_without_asking_anybody() {
+    let output = eks_token(None);
+    let answer = json(&output);
+    assert_eq!(answer["apiVersion"], "client.authentication.k8s.io/v1");
+    assert_eq!(answer["kind"], "ExecCredential");
+    assert!(answer["status"]["token"].as_str().unwrap().starts_with("k8s-aws-v1."));
+    assert!(!String::from_utf8_lossy(&output.stdout).contains("canary"));
+    let asked = r#"{"apiVersion":"client.authentication.k8s.io/v1beta1","kind":"ExecCredential"}"#;
+    assert_eq!(json(&eks_token(Some(asked)))["apiVersion"], "client.authentication.k8s.io/v1beta1");
+    assert_exit(&eks_token(Some("{}")), 3, "v1beta1");
+}
