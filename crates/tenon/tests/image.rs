@@ -153,3 +153,31 @@ fn two_manifests_are_compared() {
     );
     assert_eq!(answer(&["diff", &one, &one, "--output", "json"])["changed"], false);
 }
+
+/// The table of kinds as the guide must have it.
+fn kinds() -> String {
+    let mut text = String::from("| Kind | Key | Fields |\n|---|---|---|\n");
+    for kind in tenon_core::image::kind::KINDS {
+        let field = |field: &tenon_core::image::kind::Field| match field.needed {
+            true => format!("**{}**", field.name),
+            false => field.name.to_owned(),
+        };
+        let fields: Vec<_> = kind.fields.iter().map(field).collect();
+        text.push_str(&format!("| `{}` | `{}` | {} |\n", kind.name, kind.key, fields.join(", ")));
+    }
+    text
+}
+
+#[test]
+fn the_guide_knows_every_kind_and_profile() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides/images.md");
+    let guide = fs::read_to_string(path).unwrap();
+    let kinds = kinds();
+    assert!(guide.contains(&kinds), "the table of kinds must be\n{kinds}");
+    for name in tenon_core::image::profile::names() {
+        assert!(guide.contains(&format!("| `{name}` |")), "{name}");
+    }
+    for name in tenon_core::image::component::table().keys() {
+        assert!(guide.contains(&format!("`{name}`")), "{name}");
+    }
+}
