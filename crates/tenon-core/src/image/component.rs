@@ -105,7 +105,7 @@ impl Chosen<'_> {
         self.pins.get(self.name).unwrap_or(&Value::Null)
     }
 
-    fn from_distribution(&self) -> bool {
+    fn is_distributed(&self) -> bool {
         self.component.source == Some(Source::Distribution)
     }
 
@@ -113,7 +113,7 @@ impl Chosen<'_> {
     fn version(&self, kubernetes: &str) -> Result<Option<String>, Problem> {
         let pinned = || self.pin()["version"].as_str().map(str::to_owned);
         match self.component.version.clone().or_else(pinned) {
-            None if !self.from_distribution() => {
+            None if !self.is_distributed() => {
                 let what = format!(
                     "component {} has no version, and the pins of Kubernetes {kubernetes} have none",
                     self.name
@@ -126,7 +126,7 @@ impl Chosen<'_> {
 
     fn add(&self, version: &Option<String>, profile: &mut Profile) -> Result<(), Vec<Problem>> {
         let package = self.row["package"].as_str();
-        if self.from_distribution() {
+        if self.is_distributed() {
             let Some(package) = package else {
                 let what = format!("no distribution has a package for component {}", self.name);
                 return Err(vec![Problem::new(&COMPONENT_VERSION, what)]);
@@ -180,7 +180,7 @@ impl Chosen<'_> {
     ) -> Result<(), Vec<Problem>> {
         let chosen = match &self.component.version {
             Some(_) => format!("{} as chosen in {}", self.name, self.component.origin),
-            None if self.from_distribution() => format!("{} of the distribution", self.name),
+            None if self.is_distributed() => format!("{} of the distribution", self.name),
             None => format!("{} as the pin file has it", self.name),
         };
         table["reason"] = json!(chosen);
