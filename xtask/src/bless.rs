@@ -9,18 +9,12 @@ use anyhow::{Context, ensure};
 /// Runs the golden test in the mode that writes its expectations.
 pub(crate) fn run() -> anyhow::Result<()> {
     let status = Command::new(env!("CARGO"))
-        .args([
-            "test",
-            "--quiet",
-            "--package",
-            "tenon-core",
-            "--test",
-            "golden",
-            "--test",
-            "control_plane",
-            "--test",
-            "stages",
-        ])
+        .args(["test", "--quiet", "--package", "tenon-core"])
+        .args(
+            ["golden", "image_golden", "control_plane", "stages"]
+                .map(|name| ["--test", name])
+                .concat(),
+        )
         .env("TENON_BLESS", "1")
         .current_dir(super::checkout())
         .status()

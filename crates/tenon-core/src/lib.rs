@@ -10,6 +10,7 @@
 //! doctor    why a node is not Ready: evidence, causes, ranking
 //! expression  the language of maxPodsExpression
 //! facts     what the machine is
+//! image     node images: profiles, conflicts, what to write
 //! kubeconfig  how a client reaches an API server, read and written
 //! kube_version  every version gate, named
 //! pki       keys and certificates of a control plane, as data
@@ -43,6 +44,7 @@ pub mod decode;
 pub mod doctor;
 pub mod expression;
 pub mod facts;
+pub mod image;
 pub mod kube_version;
 pub mod kubeconfig;
 pub mod max_pods;

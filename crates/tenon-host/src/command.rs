@@ -15,7 +15,7 @@ use tenon_core::problem::Problem;
 use crate::stop;
 
 /// How much output is kept, from the end.
-const KEEP_BYTES: usize = 64 * 1024;
+pub(crate) const KEEP_BYTES: usize = 64 * 1024;
 /// How much of it an error shows.
 const TAIL_LINES: usize = 20;
 /// How long a program has between SIGTERM and SIGKILL.

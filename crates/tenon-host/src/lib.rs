@@ -7,6 +7,7 @@
 //! apply      makes a plan true: files, units, disks, hooks, record
 //! checks     looks at a node and judges it: validate, harden
 //! net        links: who manages them, waiting for them
+//! image      makes a root file system a node image, checks it, seals it
 //! signal     the signal to the CloudFormation stack
 //! net        links: who manages them, waiting for them
 //! stages     the staged first boot: engine, assets, prepare, status
@@ -33,6 +34,7 @@ pub mod command;
 pub mod control_plane;
 pub mod doctor;
 pub mod gather;
+pub mod image;
 pub mod job;
 pub mod net;
 pub mod pki;

@@ -62,6 +62,14 @@ impl Format {
         }
     }
 
+    /// The formats of checks of an image.
+    pub fn image_checks(text: &str) -> Result<Format, String> {
+        match text {
+            "junit" => Ok(Format::Junit),
+            _ => Format::text_or_json(text).map_err(|more| format!("{more}, or junit")),
+        }
+    }
+
     /// The formats of checks of a node.
     pub fn checks(text: &str) -> Result<Format, String> {
         match text {

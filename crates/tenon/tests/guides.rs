@@ -55,7 +55,13 @@ fn agrees(expected: &[String], found: &[&str]) -> Result<(), String> {
 fn every_example_of_the_guides_works() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let mut count = 0;
-    for name in ["from-eksctl.md", "from-bootstrap-sh.md", "from-karpenter.md", "staged-boot.md"] {
+    for name in [
+        "from-eksctl.md",
+        "from-bootstrap-sh.md",
+        "from-karpenter.md",
+        "images.md",
+        "staged-boot.md",
+    ] {
         let text = std::fs::read_to_string(docs.join("guides").join(name)).unwrap();
         for example in examples(&text) {
             let binary = env!("CARGO_BIN_EXE_tenon");

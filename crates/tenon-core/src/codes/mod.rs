@@ -14,6 +14,7 @@ pub mod decode;
 pub mod doctor;
 pub mod facts;
 pub mod host;
+pub mod image;
 pub mod inspect;
 pub mod logs;
 pub mod max_pods;
@@ -79,6 +80,7 @@ pub fn all() -> Vec<&'static Page> {
         doctor::ALL,
         facts::ALL,
         host::ALL,
+        image::ALL,
         inspect::ALL,
         logs::ALL,
         max_pods::ALL,

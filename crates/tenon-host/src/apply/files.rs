@@ -114,7 +114,7 @@ fn prepare<'b>(
 }
 
 /// The problem of a step before the first rename.
-fn write_problem(doing: &str, path: &str, error: io::Error) -> Problem {
+pub(crate) fn write_problem(doing: &str, path: &str, error: io::Error) -> Problem {
     let page = match Errno::from_io_error(&error) {
         Some(Errno::NOSPC | Errno::DQUOT) => &codes::host::NO_SPACE,
         Some(Errno::ROFS) => &codes::host::READ_ONLY,
@@ -127,7 +127,10 @@ fn problem(page: &'static Page, doing: &str, path: &str, error: io::Error) -> Pr
     Problem::new(page, format!("{doing} {path}")).cause(error)
 }
 
-fn parent_fd<'d>(directories: &'d mut Directories<'_>, path: &str) -> io::Result<BorrowedFd<'d>> {
+pub(crate) fn parent_fd<'d>(
+    directories: &'d mut Directories<'_>,
+    path: &str,
+) -> io::Result<BorrowedFd<'d>> {
     let (parent, _) = split(path);
     let directory = directories.get(parent)?;
     directory.map(|directory| directory.fd()).ok_or_else(|| io::ErrorKind::NotFound.into())
@@ -193,7 +196,7 @@ fn dress(
     Ok(())
 }
 
-fn give(file: BorrowedFd<'_>, owner: Owner) -> io::Result<()> {
+pub(crate) fn give(file: BorrowedFd<'_>, owner: Owner) -> io::Result<()> {
     let (uid, gid) = (Uid::from_raw(owner.uid), Gid::from_raw(owner.gid));
     Ok(rustix::fs::fchown(file, Some(uid), Some(gid))?)
 }

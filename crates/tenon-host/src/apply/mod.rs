@@ -21,15 +21,15 @@
 
 mod bind;
 mod copy_tree;
-mod directories;
-mod discard;
-mod files;
+pub(crate) mod directories;
+pub(crate) mod discard;
+pub(crate) mod files;
 mod hooks;
 mod lock;
 mod mend;
 mod observe;
 mod phase;
-mod preflight;
+pub(crate) mod preflight;
 mod programs;
 mod record;
 mod report;

@@ -21,6 +21,8 @@ mod harden;
 #[cfg(feature = "control-plane")]
 mod ignition;
 #[cfg(feature = "desk")]
+mod image;
+#[cfg(feature = "desk")]
 mod imds;
 mod init;
 #[cfg(feature = "desk")]
@@ -147,6 +149,10 @@ enum Command {
     Rehearse(rehearse::Args),
     /// Print the gathered facts as JSON, the file that --facts takes
     Facts(facts::Args),
+    /// Node images: plan, fetch, apply, verify, seal, manifest
+    #[command(subcommand)]
+    #[cfg(feature = "desk")]
+    Image(image::Command),
     /// The instance metadata service, simulated
     #[command(subcommand)]
     #[cfg(feature = "desk")]
@@ -256,6 +262,8 @@ impl Command {
             #[cfg(feature = "desk")]
             Command::Rehearse(args) => rehearse::run(&args, global),
             Command::Facts(args) => facts::run(&args, global),
+            #[cfg(feature = "desk")]
+            Command::Image(command) => image::run(&command, global),
             #[cfg(feature = "desk")]
             Command::Imds(command) => imds::run(&command),
             Command::Net(command) => net::run(&command, global),

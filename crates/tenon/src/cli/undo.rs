@@ -7,6 +7,8 @@ use serde_json::json;
 use tenon_core::codes;
 use tenon_core::problem::Problem;
 use tenon_host::apply::{self, Lock, Options, Undo};
+use tenon_host::image::live;
+use tenon_host::root::Root;
 use tenon_host::stop;
 
 use super::{Global, node_args};
@@ -17,6 +19,9 @@ use crate::output::{self, Outcome};
     after_help = "Example:\n  tenon undo --yes\n\nUndo is a change like any other: undoing twice ends where it began."
 )]
 pub struct Args {
+    /// Give the running kernel back what `image apply --live` found
+    #[arg(long)]
+    live: bool,
     /// Do not ask on a terminal
     #[arg(short, long)]
     yes: bool,
@@ -29,6 +34,9 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
     let root = node_args::open_root(global)?;
     stop::listen()
         .map_err(|error| Problem::new(&codes::usage::BUG, "listening for signals").cause(error))?;
+    if args.live {
+        return undo_live(&root, global);
+    }
     let lock = Lock::take(&root, args.wait_lock)?;
     let undo = apply::plan_undo(&root)?;
     if !global.json() {
@@ -41,6 +49,25 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
     }
     apply::undo(&root, &lock, &undo, &Options::default())?;
     answer(&undo, global.json())
+}
+
+/// Settings, modules and units of the running machine; files stay as they are.
+fn undo_live(root: &Root, global: &Global) -> Outcome {
+    if !root.is_host() {
+        let what = format!("--live with --root {}", root.path().display());
+        return Err(Problem::new(&codes::image::LIVE_NEEDS_HOST, what).into());
+    }
+    let effects = live::restore(root)?;
+    if global.json() {
+        let list: Vec<_> = effects.iter().map(live::Effect::to_json).collect();
+        let result = if effects.is_empty() { "unchanged" } else { "changed" };
+        return output::answer_json(&json!({
+            "schema": "tenon.undo-live/1", "result": result, "live": list,
+        }));
+    }
+    let line = |effect: &live::Effect| format!("  {} back to {}\n", effect.name, effect.after);
+    let text: String = effects.iter().map(line).collect();
+    output::answer(&format!("{text}{} restored\n", effects.len()))
 }
 
 fn describe(undo: &Undo) -> String {

@@ -8,7 +8,7 @@ pub mod flags;
 pub mod kubeconfig;
 pub mod node_config;
 pub mod overlay;
-mod reader;
+pub(crate) mod reader;
 
 use std::fmt::Debug;
 

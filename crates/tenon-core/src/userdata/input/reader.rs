@@ -12,9 +12,26 @@ use crate::problem::{Finding, Place, Problem};
 use crate::tree::{Dialect, Meaning, Scalar, Span, Tree, Written};
 use crate::yaml;
 
+/// How documents of a kind are read: which dialect, and which pages their mistakes lead to.
+#[derive(Debug)]
+pub struct Manner {
+    pub dialect: Dialect,
+    pub bad_input: &'static Page,
+    pub bad_value: &'static Page,
+    pub unknown_field: &'static Page,
+}
+
+static INPUT: Manner = Manner {
+    dialect: Dialect::Yaml11,
+    bad_input: &pages::BAD_INPUT,
+    bad_value: &pages::BAD_VALUE,
+    unknown_field: &pages::UNKNOWN_FIELD,
+};
+
 /// Collects findings while a document is read.
 pub struct Reader {
     place: Place,
+    manner: &'static Manner,
     pub findings: Vec<Finding>,
 }
 
@@ -37,8 +54,18 @@ impl Fields<'_> {
 
 impl Reader {
     pub fn new(source: &str) -> Self {
+        Reader::in_manner(source, &INPUT)
+    }
+
+    /// Reads as another kind of document asks for.
+    pub fn in_manner(source: &str, manner: &'static Manner) -> Self {
         let place = Place { source: source.to_owned(), ..Place::default() };
-        Reader { place, findings: Vec::new() }
+        Reader { place, manner, findings: Vec::new() }
+    }
+
+    /// The place of a node of the document.
+    pub fn place_of(&self, tree: &Tree, path: &str) -> Place {
+        tree.span.in_part(&self.place, path)
     }
 
     /// The one document of a text. Several are refused: which one counts would be a guess.
@@ -50,7 +77,7 @@ impl Reader {
             }
             Ok(trees) if trees.len() != 1 => {
                 let what = format!("the file holds {} documents instead of one", trees.len());
-                let problem = Problem::new(&pages::BAD_INPUT, what).at(self.place.clone());
+                let problem = Problem::new(self.manner.bad_input, what).at(self.place.clone());
                 self.findings.push(Finding::error(problem));
                 None
             }
@@ -63,8 +90,8 @@ impl Reader {
         self.findings.push(Finding::error(problem));
     }
 
-    fn wrong(&mut self, tree: &Tree, path: &str, wanted: &str) {
-        self.report(&pages::BAD_VALUE, tree.span, path, format!("`{path}` is not {wanted}"));
+    pub fn wrong(&mut self, tree: &Tree, path: &str, wanted: &str) {
+        self.report(self.manner.bad_value, tree.span, path, format!("`{path}` is not {wanted}"));
     }
 
     /// The fields of a map; unknown names are findings.
@@ -89,7 +116,7 @@ impl Reader {
     fn unknown(&mut self, span: Span, path: &str, key: &str, known: &[&[&str]]) {
         let path = if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
         let names = known.iter().flat_map(|list| list.iter().copied());
-        let mut problem = Problem::new(&pages::UNKNOWN_FIELD, format!("unknown field `{key}`"))
+        let mut problem = Problem::new(self.manner.unknown_field, format!("unknown field `{key}`"))
             .at(span.in_part(&self.place, path));
         if let Some(name) = nearest(key, names) {
             problem = problem.fix(format!("did you mean `{name}`?"));
@@ -101,7 +128,7 @@ impl Reader {
     pub fn required(&mut self, fields: &Fields, key: &str) -> Option<String> {
         if !fields.has(key) {
             let path = fields.path_of(key);
-            self.report(&pages::BAD_VALUE, fields.span, &path, format!("`{path}` is missing"));
+            self.report(self.manner.bad_value, fields.span, &path, format!("`{path}` is missing"));
         }
         self.text(fields, key)
     }
@@ -141,7 +168,7 @@ impl Reader {
     pub fn flag(&mut self, fields: &Fields, key: &str) -> Option<bool> {
         let tree = *fields.map.get(key)?;
         match &tree.value {
-            Written::Scalar(scalar) => match scalar.resolve(Dialect::Yaml11) {
+            Written::Scalar(scalar) => match scalar.resolve(self.manner.dialect) {
                 Meaning::Bool(value) => Some(value),
                 _ => {
                     self.wrong(tree, &fields.path_of(key), "true or false");
@@ -216,7 +243,7 @@ impl Reader {
 
     /// A free tree as JSON.
     pub fn json(&mut self, fields: &Fields, key: &str) -> Option<Value> {
-        fields.map.get(key).map(|tree| tree.to_json(Dialect::Yaml11))
+        fields.map.get(key).map(|tree| tree.to_json(self.manner.dialect))
     }
 
     /// The tree of a field, for readers of its own shape.

@@ -27,6 +27,7 @@ use tenon_core::problem::Problem;
 
 pub(crate) use self::ec2::encode;
 pub use self::transport::Cloud;
+pub(crate) use self::transport::proxy;
 
 /// Asks EKS for the cluster's values, if the config leaves some out and calls are allowed.
 pub fn discover(

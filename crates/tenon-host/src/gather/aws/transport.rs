@@ -230,7 +230,7 @@ pub(crate) fn trusting_agent(
 
 /// The proxy that the variables name for this address. A bad one is left out: the call then
 /// shows by its own failure what is unreachable.
-fn proxy(environment: &Environment, url: &str) -> Option<ureq::Proxy> {
+pub(crate) fn proxy(environment: &Environment, url: &str) -> Option<ureq::Proxy> {
     let names: &[&str] = match url.starts_with("https://") {
         true => &["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"],
         false => &["http_proxy", "HTTP_PROXY", "ALL_PROXY", "all_proxy"],

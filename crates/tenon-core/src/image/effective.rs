@@ -1,0 +1,182 @@
+//! What holds when many files speak of one thing: the value that the kernel gets at boot, and the
+//! value that sshd works with.
+
+use std::collections::BTreeMap;
+
+use super::resource::Resource;
+
+/// Where settings of the kernel lie, the strongest first: a file hides those of the same name in
+/// later directories.
+pub const SYSCTL_PLACES: &[&str] = &[
+    "/etc/sysctl.d",
+    "/run/sysctl.d",
+    "/usr/local/lib/sysctl.d",
+    "/usr/lib/sysctl.d",
+    "/lib/sysctl.d",
+];
+/// Read after all of them.
+pub const SYSCTL_LAST: &str = "/etc/sysctl.conf";
+pub const SSHD: &str = "/etc/ssh/sshd_config";
+
+/// The value of a kernel setting after all files, and the file that decides: names in order, the
+/// last line wins. `files` has every file of the places above, by path.
+pub fn sysctl<'t>(files: &'t BTreeMap<String, String>, key: &str) -> Option<(&'t str, &'t str)> {
+    let mut by_name: BTreeMap<&str, &String> = BTreeMap::new();
+    for place in SYSCTL_PLACES.iter().rev() {
+        for path in files.keys() {
+            if let Some((directory, name)) = path.rsplit_once('/')
+                && directory == *place
+            {
+                by_name.insert(name, path);
+            }
+        }
+    }
+    let last = files.get_key_value(SYSCTL_LAST).map(|(path, _)| path);
+    let mut winner = None;
+    for path in by_name.into_values().chain(last) {
+        let lines = files[path].lines().filter_map(|line| line.trim().split_once('='));
+        for (name, value) in lines {
+            let name = name.trim().trim_start_matches('-').replace('/', ".");
+            if name == key {
+                winner = Some((value.trim(), path.as_str()));
+            }
+        }
+    }
+    winner
+}
+
+/// True if a value of the kernel is what a resource asks for: equal, or within its bounds.
+pub fn suits(one: &Resource, actual: &str) -> bool {
+    let number = actual.trim().parse::<i64>();
+    let floor = one.number("floor").is_none_or(|floor| number.as_ref().is_ok_and(|n| *n >= floor));
+    let ceiling =
+        one.number("ceiling").is_none_or(|most| number.as_ref().is_ok_and(|n| *n <= most));
+    let same = |value: &str| value.split_whitespace().eq(actual.split_whitespace());
+    one.text("value").is_none_or(same) && floor && ceiling
+}
+
+/// What a resource asks for, in words.
+pub fn wanted_words(one: &Resource) -> String {
+    let bound = |name: &str, words: &str| one.number(name).map(|bound| format!("{words} {bound}"));
+    let value = one.text("value").map(str::to_owned);
+    let words = [value, bound("floor", "at least"), bound("ceiling", "at most")];
+    words.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// Where the kernel shows a setting.
+pub fn kernel_path(key: &str) -> String {
+    format!("/proc/sys/{}", key.replace('.', "/"))
+}
+
+/// The value of a directive for everyone: the first line wins, files are read where they are
+/// included, and what stands below `Match` is not for everyone.
+pub fn sshd<'t>(
+    files: &'t BTreeMap<String, String>,
+    directive: &str,
+) -> Option<(&'t str, &'t str)> {
+    read_sshd(files, SSHD, directive, 0)
+}
+
+/// More than any sshd follows.
+const DEPTH: usize = 16;
+
+fn read_sshd<'t>(
+    files: &'t BTreeMap<String, String>,
+    path: &str,
+    directive: &str,
+    depth: usize,
+) -> Option<(&'t str, &'t str)> {
+    let (path, text) = files.get_key_value(path)?;
+    for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
+        let at = line.find(|c: char| c == '=' || c.is_whitespace()).unwrap_or(line.len());
+        let (name, value) = line.split_at(at);
+        let value = value.trim_matches(|c: char| c == '=' || c.is_whitespace() || c == '"');
+        if name.eq_ignore_ascii_case("match") {
+            return None;
+        }
+        if name.eq_ignore_ascii_case(directive) {
+            return Some((value, path));
+        }
+        if name.eq_ignore_ascii_case("include") && depth < DEPTH {
+            let found = included(files, value)
+                .into_iter()
+                .find_map(|path| read_sshd(files, path, directive, depth + 1));
+            if found.is_some() {
+                return found;
+            }
+        }
+    }
+    None
+}
+
+/// The files that an `Include` names, in order. Relative patterns are below /etc/ssh.
+fn included<'t>(files: &'t BTreeMap<String, String>, patterns: &str) -> Vec<&'t str> {
+    let mut found = Vec::new();
+    for pattern in patterns.split_whitespace() {
+        let pattern = match pattern.starts_with('/') {
+            true => pattern.to_owned(),
+            false => format!("/etc/ssh/{pattern}"),
+        };
+        found.extend(files.keys().map(String::as_str).filter(|path| fits(path, &pattern)));
+    }
+    found
+}
+
+/// True if a name or path fits a pattern, in which `*` stands for any text without a slash.
+pub fn fits(text: &str, pattern: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else { return text == pattern };
+    let Some(text) = text.strip_prefix(start) else { return false };
+    let ends = text.char_indices().map(|(at, _)| at).chain([text.len()]);
+    ends.take_while(|at| !text[..*at].contains('/')).any(|at| fits(&text[at..], rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(list: &[(&str, &str)]) -> BTreeMap<String, String> {
+        list.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
+    }
+
+    #[test]
+    fn the_last_file_wins_and_hidden_ones_do_not_count() {
+        let files = files(&[
+            ("/etc/sysctl.d/90-tenon.conf", "kernel.panic = 10\nnet.a = 1\n"),
+            ("/usr/lib/sysctl.d/99-late.conf", "kernel/panic=0\n"),
+            ("/usr/lib/sysctl.d/95-x.conf", "net.a=7\n"),
+            ("/etc/sysctl.d/95-x.conf", "# net.a=5\n"),
+        ]);
+        assert_eq!(sysctl(&files, "kernel.panic"), Some(("0", "/usr/lib/sysctl.d/99-late.conf")));
+        assert_eq!(sysctl(&files, "net.a"), Some(("1", "/etc/sysctl.d/90-tenon.conf")));
+        assert_eq!(sysctl(&files, "none"), None);
+    }
+
+    #[test]
+    fn the_first_directive_wins_and_includes_are_read_in_place() {
+        let files = files(&[
+            (
+                SSHD,
+                "Include /etc/ssh/sshd_config.d/*.conf\nPermitRootLogin yes\nMatch User x\nX11Forwarding yes\n",
+            ),
+            ("/etc/ssh/sshd_config.d/00-tenon.conf", "permitrootlogin no\n"),
+            ("/etc/ssh/sshd_config.d/sub/a.conf", "LogLevel QUIET\n"),
+        ]);
+        let own = "/etc/ssh/sshd_config.d/00-tenon.conf";
+        assert_eq!(sshd(&files, "PermitRootLogin"), Some(("no", own)));
+        assert_eq!(sshd(&files, "X11Forwarding"), None);
+        assert_eq!(sshd(&files, "LogLevel"), None);
+    }
+
+    #[test]
+    fn a_star_stays_in_its_directory() {
+        for (text, pattern, expected) in [
+            ("/etc/ssh/ssh_host_rsa_key", "/etc/ssh/ssh_host_*_key", true),
+            ("/home/a/.ssh/x", "/home/*/.ssh/*", true),
+            ("/home/a/b/.ssh/x", "/home/*/.ssh/*", false),
+            ("/a", "/a*", true),
+            ("/b", "/a*", false),
+        ] {
+            assert_eq!(fits(text, pattern), expected, "{text} {pattern}");
+        }
+    }
+}

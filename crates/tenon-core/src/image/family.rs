@@ -1,0 +1,136 @@
+//! What differs between distributions: names of packages, where units lie, how a repository is
+//! written.
+
+use super::item::Act;
+use super::resource::Resource;
+
+/// A family of distributions.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Family {
+    pub name: &'static str,
+    /// The program that installs packages.
+    pub manager: Manager,
+    /// Where packages put their units.
+    pub units: &'static str,
+    /// What is planned for when nobody names a release.
+    pub release: &'static str,
+    /// Values of `ID` in os-release.
+    pub ids: &'static [&'static str],
+    /// Logical names that are not the real ones here; an empty list means that the family has
+    /// no such package or has it built in.
+    names: &'static [(&'static str, &'static [&'static str])],
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manager {
+    Apt,
+    Dnf,
+}
+
+pub static FAMILIES: &[Family] = &[
+    Family {
+        name: "al2023",
+        manager: Manager::Dnf,
+        units: "/usr/lib/systemd/system",
+        release: "2023",
+        ids: &["amzn"],
+        names: &[
+            ("conntrack", &["conntrack-tools"]),
+            ("iptables", &["iptables-nft"]),
+            ("nfs-client", &["nfs-utils"]),
+            ("cni-plugins", &[]),
+            ("auditd", &["audit"]),
+            ("pwquality", &["libpwquality"]),
+            ("apparmor", &[]),
+            ("ssh-server", &["openssh-server"]),
+            ("kernel-headers", &["kernel-devel"]),
+            ("udev", &["systemd-udev"]),
+            ("cron", &["cronie"]),
+            ("nvidia-driver", &["nvidia-open"]),
+            // Names of servers and clients that profiles keep away.
+            ("apache2", &["httpd"]),
+            ("avahi-daemon", &["avahi"]),
+            ("bind9", &["bind"]),
+            ("dovecot-core", &["dovecot"]),
+            ("inetutils-telnet", &[]),
+            ("iptables-persistent", &["iptables-services"]),
+            ("isc-dhcp-server", &["dhcp-server"]),
+            ("ldap-utils", &["openldap-clients"]),
+            // Server and client are one package here, and the client stays.
+            ("nfs-kernel-server", &[]),
+            ("nis", &["ypbind"]),
+            ("rsh-client", &["rsh"]),
+            ("rsync", &["rsync-daemon"]),
+            ("slapd", &["openldap-servers"]),
+            ("snmpd", &["net-snmp"]),
+            ("tftpd-hpa", &["tftp-server"]),
+            ("tnftp", &[]),
+        ],
+    },
+    Family {
+        name: "debian",
+        manager: Manager::Apt,
+        units: "/lib/systemd/system",
+        release: "bookworm",
+        ids: &["debian"],
+        names: DEBIAN,
+    },
+    Family {
+        name: "ubuntu",
+        manager: Manager::Apt,
+        units: "/lib/systemd/system",
+        release: "24.04",
+        ids: &["ubuntu"],
+        names: DEBIAN,
+    },
+];
+
+const DEBIAN: &[(&str, &[&str])] = &[
+    ("nfs-client", &["nfs-common"]),
+    ("cni-plugins", &["containernetworking-plugins"]),
+    ("pwquality", &["libpam-pwquality"]),
+    ("ssh-server", &["openssh-server"]),
+    ("apparmor", &["apparmor", "apparmor-utils"]),
+    ("auditd", &["auditd", "audispd-plugins"]),
+    ("kernel-headers", &["linux-headers-cloud-amd64"]),
+    ("selinux-policy", &[]),
+];
+
+/// Finds a family by its name.
+pub fn find(name: &str) -> Option<&'static Family> {
+    FAMILIES.iter().find(|family| family.name == name)
+}
+
+impl Family {
+    /// The real names of a logical package.
+    pub fn packages(&self, logical: &str) -> Vec<String> {
+        match self.names.iter().find(|(name, _)| *name == logical) {
+            Some((_, real)) => real.iter().map(|name| (*name).to_owned()).collect(),
+            None => vec![logical.to_owned()],
+        }
+    }
+
+    /// The file that makes a repository known.
+    pub(super) fn repository(&self, one: &Resource) -> Option<Act> {
+        let (name, url) = (&one.key, one.text("url")?);
+        let enabled = one.flag("enabled");
+        let (path, content) = match self.manager {
+            Manager::Dnf => (
+                format!("/etc/yum.repos.d/{name}.repo"),
+                format!(
+                    "[{name}]\nname={name}\nbaseurl={url}\nenabled={}\ngpgcheck=1\ngpgkey=file:///etc/pki/rpm-gpg/{name}\n",
+                    u8::from(enabled)
+                ),
+            ),
+            Manager::Apt => (
+                format!("/etc/apt/sources.list.d/{name}.sources"),
+                format!(
+                    "Types: deb\nURIs: {url}\nSuites: ./\nEnabled: {}\nSigned-By: /usr/share/keyrings/{name}.gpg\n",
+                    if enabled { "yes" } else { "no" }
+                ),
+            ),
+        };
+        let owner = "root:root".to_owned();
+        Some(Act::File { path, content, mode: 0o644, owner, if_absent: false })
+    }
+}

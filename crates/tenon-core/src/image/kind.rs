@@ -1,0 +1,254 @@
+//! The kinds of resources that an image is made of: what fields each has, and how two wishes for
+//! the same thing become one. A new kind is a row here and a way to make it true.
+
+/// What a field holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    Text,
+    Flag,
+    Number,
+    /// Octal text such as `0644`.
+    Mode,
+    Texts,
+    /// Names to texts.
+    Table,
+    /// A list of tables, whose shape the kind's own reader knows.
+    Tables,
+}
+
+/// How two values of one field become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Merge {
+    /// Only if they are equal.
+    Equal,
+    Highest,
+    Lowest,
+    /// All of both; in tables a name may stand in both only with one value.
+    Union,
+    /// One version is the beginning of the other: the longer one.
+    Narrower,
+}
+
+#[derive(Debug)]
+pub struct Field {
+    pub name: &'static str,
+    pub shape: Shape,
+    pub merge: Merge,
+    /// A resource without it means nothing.
+    pub needed: bool,
+}
+
+const fn field(name: &'static str, shape: Shape) -> Field {
+    Field { name, shape, merge: Merge::Equal, needed: false }
+}
+
+const fn text(name: &'static str) -> Field {
+    field(name, Shape::Text)
+}
+
+impl Field {
+    const fn needed(mut self) -> Self {
+        self.needed = true;
+        self
+    }
+
+    const fn merged(mut self, merge: Merge) -> Self {
+        self.merge = merge;
+        self
+    }
+}
+
+/// One kind of resource.
+#[derive(Debug)]
+pub struct Kind {
+    pub name: &'static str,
+    /// Name of the field that says which thing it is.
+    pub key: &'static str,
+    pub fields: &'static [Field],
+}
+
+impl PartialEq for Kind {
+    fn eq(&self, other: &Kind) -> bool {
+        self.name == other.name
+    }
+}
+
+/// Every kind, in the order in which they are made true and printed.
+pub static KINDS: &[Kind] = &[
+    Kind {
+        name: "repository",
+        key: "name",
+        fields: &[
+            text("url").needed(),
+            text("fingerprint").needed(),
+            field("enabled", Shape::Flag),
+        ],
+    },
+    Kind {
+        name: "package",
+        key: "name",
+        fields: &[
+            text("version").merged(Merge::Narrower),
+            text("source"),
+            field("lock", Shape::Flag).merged(Merge::Union),
+        ],
+    },
+    Kind { name: "package-absent", key: "name", fields: &[] },
+    Kind {
+        name: "group",
+        key: "name",
+        fields: &[field("id", Shape::Number), field("system", Shape::Flag)],
+    },
+    Kind {
+        name: "user",
+        key: "name",
+        fields: &[
+            field("id", Shape::Number),
+            text("shell"),
+            text("home"),
+            field("locked", Shape::Flag),
+            field("groups", Shape::Texts).merged(Merge::Union),
+        ],
+    },
+    Kind {
+        name: "directory",
+        key: "path",
+        fields: &[field("mode", Shape::Mode).needed(), text("owner"), text("label")],
+    },
+    Kind {
+        name: "download",
+        key: "path",
+        fields: &[
+            text("component").needed(),
+            text("version").needed(),
+            text("url").needed(),
+            field("sha256", Shape::Table).needed(),
+            field("members", Shape::Table),
+            field("mode", Shape::Mode),
+            text("licence"),
+        ],
+    },
+    Kind {
+        name: "file",
+        key: "path",
+        fields: &[
+            text("content").needed(),
+            field("mode", Shape::Mode).needed(),
+            text("owner"),
+            text("label"),
+            field("if-absent", Shape::Flag),
+        ],
+    },
+    Kind {
+        name: "block",
+        key: "path",
+        fields: &[text("marker").needed(), text("content").needed()],
+    },
+    Kind { name: "link", key: "path", fields: &[text("target").needed()] },
+    Kind { name: "absent", key: "path", fields: &[] },
+    Kind {
+        name: "access",
+        key: "path",
+        fields: &[field("mode", Shape::Mode).merged(Merge::Equal), text("owner")],
+    },
+    Kind {
+        name: "sysctl",
+        key: "key",
+        fields: &[
+            text("value"),
+            field("floor", Shape::Number).merged(Merge::Highest),
+            field("ceiling", Shape::Number).merged(Merge::Lowest),
+        ],
+    },
+    Kind {
+        name: "kernel-argument",
+        key: "key",
+        fields: &[text("value"), field("present", Shape::Flag)],
+    },
+    Kind { name: "module", key: "name", fields: &[text("state").needed()] },
+    Kind {
+        name: "unit",
+        key: "name",
+        fields: &[
+            text("content"),
+            text("state"),
+            field("wanted-by", Shape::Texts).merged(Merge::Union),
+            field("drop-ins", Shape::Table).merged(Merge::Union),
+        ],
+    },
+    Kind { name: "mask", key: "unit", fields: &[] },
+    Kind {
+        name: "mount",
+        key: "path",
+        fields: &[
+            text("source").needed(),
+            text("type").needed(),
+            field("options", Shape::Texts).merged(Merge::Union),
+        ],
+    },
+    Kind { name: "limit", key: "item", fields: &[text("soft").needed(), text("hard").needed()] },
+    Kind { name: "setting", key: "name", fields: &[text("file").needed(), text("value").needed()] },
+    Kind { name: "sshd", key: "directive", fields: &[text("value").needed()] },
+    Kind { name: "sudo", key: "default", fields: &[text("value")] },
+    Kind {
+        name: "pam",
+        key: "module",
+        fields: &[text("arguments").needed(), text("file").needed()],
+    },
+    Kind { name: "audit", key: "rule", fields: &[text("group").needed()] },
+    Kind {
+        name: "cached-image",
+        key: "name",
+        fields: &[
+            text("reference").needed(),
+            text("digest").needed(),
+            field("pin", Shape::Flag),
+            field("names", Shape::Texts).merged(Merge::Union),
+        ],
+    },
+    Kind { name: "crypto-policy", key: "name", fields: &[text("policy").needed()] },
+    Kind {
+        name: "command",
+        key: "name",
+        fields: &[
+            field("words", Shape::Texts).needed(),
+            field("inputs", Shape::Texts),
+            field("outputs", Shape::Texts).needed(),
+            text("why").needed(),
+        ],
+    },
+    Kind { name: "manual", key: "name", fields: &[text("text").needed()] },
+];
+
+/// Finds a kind by its name.
+pub fn find(name: &str) -> Option<&'static Kind> {
+    KINDS.iter().find(|kind| kind.name == name)
+}
+
+impl Kind {
+    pub fn field(&self, name: &str) -> Option<&'static Field> {
+        let own = find(self.name)?;
+        own.fields.iter().find(|field| field.name == name)
+    }
+
+    /// Its place in the order of kinds.
+    pub fn rank(&self) -> usize {
+        KINDS.iter().position(|kind| kind.name == self.name).unwrap_or(KINDS.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique() {
+        for (at, kind) in KINDS.iter().enumerate() {
+            assert_eq!(kind.rank(), at, "{}", kind.name);
+            let mut names: Vec<_> = kind.fields.iter().map(|field| field.name).collect();
+            names.push(kind.key);
+            names.sort_unstable();
+            assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{}", kind.name);
+        }
+    }
+}

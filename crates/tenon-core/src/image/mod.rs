@@ -1,0 +1,50 @@
+//! Node images as data: profiles and a config give wishes, wishes merge into one description, and
+//! the same description is planned, made true and checked.
+//!
+//! ```text
+//! accounts   lines of passwd, group and shadow
+//! cached     container images that the image carries
+//! catalogue  rules of benchmarks, and what answers each
+//! check      what verify says
+//! component  programs whose version somebody chooses
+//! config     what the user writes: `kind: NodeImage`
+//! describe   plans and profiles in words
+//! edit       lines in files that others own
+//! effective  what holds when many files speak of one thing
+//! family     what differs between distributions
+//! item       resources, lowered to what is done to a root
+//! kind       the kinds of resources and their fields
+//! resource   one wish, and whose it is
+//! manifest   what is in an image; two of them compared
+//! merge      many wishes into one description; conflicts and exceptions
+//! need       what Kubernetes needs, held against what would break it
+//! packer     templates for Packer
+//! packages   what is installed; command lines that change it
+//! plan       all of it: what is wanted into a plan
+//! profile    files of wishes
+//! root_facts what a root is, before anything is done to it
+//! sbom       the manifest as SPDX and CycloneDX
+//! ```
+
+pub mod accounts;
+pub mod cached;
+pub mod catalogue;
+pub mod check;
+pub mod component;
+pub mod config;
+pub mod describe;
+pub mod edit;
+pub mod effective;
+pub mod family;
+pub mod item;
+pub mod kind;
+pub mod manifest;
+pub mod merge;
+pub mod need;
+pub mod packages;
+pub mod packer;
+pub mod plan;
+pub mod profile;
+pub mod resource;
+pub mod root_facts;
+pub mod sbom;

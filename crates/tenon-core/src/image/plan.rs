@@ -1,0 +1,356 @@
+//! From what is wanted to a plan: profiles composed, wishes merged, needs kept, resources lowered.
+//! The same input gives the same bytes on any machine.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::family::{self, Family};
+use super::item::{self, Act, Item};
+use super::merge::{self, Exception};
+use super::need::{self, Need};
+use super::profile::{self, Profile};
+use super::resource::Resource;
+use crate::codes::image::{BAD_PLAN, EDITED_PLAN, NO_CHECKSUM, PROFILES_CLASH};
+use crate::problem::{Place, Problem};
+
+/// The schema of a plan.
+pub const SCHEMA: &str = "tenon.image-plan/1";
+
+/// What is asked for, read from the command line and the user's config.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    pub name: String,
+    pub family: &'static Family,
+    /// `bookworm`, `2023.9`
+    pub release: String,
+    /// `x86_64` or `aarch64`
+    pub architecture: String,
+    /// `1.34.2`
+    pub kubernetes: String,
+    /// Names of profiles, in any order.
+    pub profiles: Vec<String>,
+    /// Profiles of the user, by name.
+    pub own_profiles: Vec<Profile>,
+    /// Wishes of the config itself.
+    pub wishes: Vec<Resource>,
+    pub exceptions: Vec<Exception>,
+}
+
+/// A whole image, described.
+#[derive(Debug, Clone)]
+pub struct ImagePlan {
+    pub name: String,
+    pub family: &'static Family,
+    pub release: String,
+    pub architecture: String,
+    pub kubernetes: String,
+    /// In the order of composition.
+    pub profiles: Vec<String>,
+    pub resources: Vec<Resource>,
+    pub items: Vec<Item>,
+    pub exceptions: Vec<Exception>,
+    pub needs: Vec<Need>,
+}
+
+/// Composes the plan, or says everything that stands against it.
+pub fn resolve(wanted: &Wanted) -> Result<ImagePlan, Vec<Problem>> {
+    let profiles = compose(wanted)?;
+    let in_scope = |scope: &super::resource::Scope| {
+        scope.holds(wanted.family.name, &wanted.architecture, &wanted.release)
+    };
+    let needs: Vec<Need> = profiles
+        .iter()
+        .flat_map(|profile| &profile.needs)
+        .filter(|(_, scope)| in_scope(scope))
+        .map(|(need, _)| need.clone())
+        .collect();
+    let shipped = profiles.iter().flat_map(|profile| &profile.wishes);
+    let shipped = shipped.filter(|(_, scope)| in_scope(scope)).map(|(wish, _)| wish.clone());
+    let mut wishes: Vec<Resource> = shipped.chain(wanted.wishes.iter().cloned()).collect();
+    for wish in &mut wishes {
+        fill(wish, wanted, &needs);
+    }
+    let shipped = profiles.iter().flat_map(|profile| profile.exceptions.iter().cloned());
+    let exceptions: Vec<_> = shipped.chain(wanted.exceptions.iter().cloned()).collect();
+    let known: BTreeSet<String> = wishes.iter().flat_map(|wish| wish.rules.clone()).collect();
+
+    let merged = merge::merge(wishes, &exceptions);
+    let mut problems = merged.problems;
+    let kept: Vec<_> = used(exceptions, &merged.settled, &merged.resources, &needs);
+    problems.extend(need::broken(&needs, &merged.resources, &kept));
+    // What a profile ships covers every composition; what the user adds must be needed here.
+    let own: Vec<_> = wanted.exceptions.clone();
+    problems.extend(merge::judge(&own, |exception| {
+        kept.contains(exception) || exception.rule.as_ref().is_some_and(|rule| known.contains(rule))
+    }));
+    problems.extend(without_checksum(&merged.resources, &wanted.architecture));
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let items = item::lower(&merged.resources, wanted.family, &wanted.architecture);
+    Ok(ImagePlan {
+        name: wanted.name.clone(),
+        family: wanted.family,
+        release: wanted.release.clone(),
+        architecture: wanted.architecture.clone(),
+        kubernetes: wanted.kubernetes.clone(),
+        profiles: profiles.into_iter().map(|profile| profile.name).collect(),
+        resources: merged.resources,
+        items,
+        exceptions: kept,
+        needs,
+    })
+}
+
+/// The named profiles and all that they stand on, in shipped order, users' last.
+fn compose(wanted: &Wanted) -> Result<Vec<Profile>, Vec<Problem>> {
+    let own = |name: &str| wanted.own_profiles.iter().find(|own| own.name == name).cloned();
+    let read = |name: &str| own(name).map_or_else(|| profile::shipped(name), Ok);
+    let mut found: Vec<Profile> = Vec::new();
+    let mut open: Vec<String> = wanted.profiles.clone();
+    let mut problems = Vec::new();
+    while let Some(name) = open.pop() {
+        if found.iter().any(|profile| profile.name == name) {
+            continue;
+        }
+        match read(&name) {
+            Ok(profile) => {
+                open.extend(profile.requires.iter().cloned());
+                found.push(profile);
+            }
+            Err(more) => problems.extend(more),
+        }
+    }
+    for profile in &found {
+        for (other, why) in &profile.forbids {
+            if found.iter().any(|found| found.name == *other) {
+                let what = format!("profile `{}` cannot stand beside `{other}`", profile.name);
+                problems.push(Problem::new(&PROFILES_CLASH, what).why(why.clone()));
+            }
+            if wanted.family.name == other {
+                let what = format!("profile `{}` cannot be made on {other}", profile.name);
+                let fix = "leave the profile out, or build on another family";
+                problems.push(Problem::new(&PROFILES_CLASH, what).why(why.clone()).fix(fix));
+            }
+        }
+    }
+    let rank = |profile: &Profile| {
+        let shipped = profile::names().position(|name| name == profile.name);
+        (shipped.unwrap_or(usize::MAX), profile.name.clone())
+    };
+    found.sort_by_key(rank);
+    if problems.is_empty() { Ok(found) } else { Err(problems) }
+}
+
+/// Puts what is known only now into the texts of a wish.
+fn fill(wish: &mut Resource, wanted: &Wanted, needs: &[Need]) {
+    let Some(Value::String(content)) = wish.fields.get_mut("content") else { return };
+    for (name, value) in [
+        ("{{kubernetes}}", wanted.kubernetes.clone()),
+        ("{{tcp-ports}}", need::ports(needs, "tcp")),
+        ("{{udp-ports}}", need::ports(needs, "udp")),
+    ] {
+        *content = content.replace(name, &value);
+    }
+}
+
+/// The exceptions that decided something: a conflict settled, a need set aside, a rule waived.
+fn used(
+    exceptions: Vec<Exception>,
+    settled: &[String],
+    resources: &[Resource],
+    needs: &[Need],
+) -> Vec<Exception> {
+    let broken: Vec<String> =
+        need::broken(needs, resources, &[]).iter().map(|p| p.what.clone()).collect();
+    let decides = |exception: &Exception| match (&exception.resource, &exception.rule) {
+        (Some(name), _) => {
+            settled.contains(name) || broken.iter().any(|what| what.starts_with(name.as_str()))
+        }
+        (None, Some(_)) => true,
+        (None, None) => false,
+    };
+    exceptions.into_iter().filter(decides).collect()
+}
+
+fn without_checksum(resources: &[Resource], architecture: &str) -> Vec<Problem> {
+    let bad = |one: &&Resource| {
+        let sums = one.table("sha256");
+        let sum = sums.iter().find(|(arch, _)| *arch == architecture);
+        !sum.is_some_and(|(_, sum)| sum.len() == 64 && sum.bytes().all(|b| b.is_ascii_hexdigit()))
+    };
+    let downloads = resources.iter().filter(|one| one.kind.name == "download");
+    let problem = |one: &Resource| {
+        let component = one.text("component").unwrap_or_default();
+        let what = format!("component {component} has no sha256 for {architecture}");
+        Problem::new(&NO_CHECKSUM, what)
+    };
+    downloads.filter(bad).map(problem).collect()
+}
+
+impl ImagePlan {
+    /// Reads back what [`ImagePlan::to_json`] wrote. Items are made anew from the resources: a
+    /// file whose items say something else was edited, or made by another version.
+    pub fn from_json(value: &Value) -> Result<ImagePlan, Vec<Problem>> {
+        let bad = |what: &str| vec![Problem::new(&BAD_PLAN, what)];
+        if value["schema"] != SCHEMA {
+            return Err(bad(&format!("the plan is not of the schema {SCHEMA}")));
+        }
+        let text = |name: &str| match value[name].as_str() {
+            Some(text) => Ok(text.to_owned()),
+            None => Err(bad(&format!("the plan has no `{name}`"))),
+        };
+        let list = |name: &str| value[name].as_array().into_iter().flatten();
+        let family =
+            family::find(&text("family")?).ok_or_else(|| bad("the plan names no known family"))?;
+        let architecture = text("arch")?;
+        let mut resources = Vec::new();
+        for (at, one) in list("resources").enumerate() {
+            let place = Place { path: format!("resources[{at}]"), ..Place::default() };
+            resources.push(Resource::from_json(one, &place)?);
+        }
+        let exception =
+            |one: &Value| profile::exception(one["feature"].as_str().unwrap_or_default(), one);
+        let plan = ImagePlan {
+            name: text("name")?,
+            family,
+            release: text("release")?,
+            kubernetes: text("kubernetes")?,
+            profiles: list("profiles").filter_map(Value::as_str).map(str::to_owned).collect(),
+            items: item::lower(&resources, family, &architecture),
+            architecture,
+            resources,
+            exceptions: list("exceptions").filter_map(exception).collect(),
+            // Needs have done their work when a plan is made; a plan does not carry them.
+            needs: Vec::new(),
+        };
+        let problems = without_checksum(&plan.resources, &plan.architecture);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        match plan.to_json() == *value {
+            true => Ok(plan),
+            false => {
+                Err(vec![Problem::new(&EDITED_PLAN, "the plan does not follow from its resources")])
+            }
+        }
+    }
+
+    /// The plan as `apply --plan` reads it; sorted, without a clock.
+    pub fn to_json(&self) -> Value {
+        let item = |item: &Item| {
+            let mut value = item.act.to_json();
+            value["from"] = json!(item.from);
+            value
+        };
+        json!({
+            "schema": SCHEMA,
+            "name": self.name,
+            "family": self.family.name,
+            "release": self.release,
+            "arch": self.architecture,
+            "kubernetes": self.kubernetes,
+            "profiles": self.profiles,
+            "resources": self.resources.iter().map(Resource::to_json).collect::<Vec<_>>(),
+            "items": self.items.iter().map(item).collect::<Vec<_>>(),
+            "exceptions": self.exceptions.iter().map(Exception::to_json).collect::<Vec<_>>(),
+        })
+    }
+
+    /// Names the plan: equal plans have equal hashes.
+    pub fn hash(&self) -> String {
+        let digest = Sha256::digest(self.to_json().to_string().as_bytes());
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Finds a resource by its name, `sysctl/kernel.panic`.
+    pub fn resource(&self, name: &str) -> Option<&Resource> {
+        self.resources.iter().find(|one| one.name() == name)
+    }
+
+    /// What has to be fetched before `apply`.
+    pub fn downloads(&self) -> impl Iterator<Item = &Act> {
+        let acts = self.items.iter().map(|item| &item.act);
+        acts.filter(|act| matches!(act, Act::Download { .. } | Act::CachedImage { .. }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(profiles: &[(&str, &str)]) -> Wanted {
+        let read = |(name, text): &(&str, &str)| Profile::read(name, text).unwrap();
+        Wanted {
+            name: "test".into(),
+            family: family::find("debian").unwrap(),
+            release: "bookworm".into(),
+            architecture: "x86_64".into(),
+            kubernetes: "1.34.2".into(),
+            profiles: profiles.iter().map(|(name, _)| (*name).to_owned()).collect(),
+            own_profiles: profiles.iter().map(read).collect(),
+            wishes: Vec::new(),
+            exceptions: Vec::new(),
+        }
+    }
+
+    const NODE: &str = "about = 'n'\n[[need]]\nport = 'tcp/10250'\nreason = 'kubelet'\n\
+        [[sysctl]]\nkey = 'net.ipv4.ip_forward'\nvalue = '1'\nreason = 'pods'\n\
+        [[file]]\npath = '/etc/nft'\nmode = '0644'\ncontent = 'ports {{tcp-ports}}'\nreason = 'r'\n";
+    const HARD: &str = "about = 'h'\nrequires = ['node']\n\
+        [[sysctl]]\nkey = 'net.ipv4.ip_forward'\nvalue = '0'\nreason = 'no router'\n";
+    const ANSWER: &str = "[[exception]]\nresource = 'sysctl/net.ipv4.ip_forward'\nkeep = 'node'\n\
+        reason = 'the node routes pod traffic'\n";
+
+    #[test]
+    fn a_conflict_stops_the_plan_and_an_exception_settles_it() {
+        let problems = resolve(&wanted(&[("node", NODE), ("hard", HARD)])).unwrap_err();
+        assert_eq!(problems.len(), 1);
+        let answered = format!("{HARD}{ANSWER}");
+        let plan = resolve(&wanted(&[("hard", &answered), ("node", NODE)])).unwrap();
+        let forward = plan.resource("sysctl/net.ipv4.ip_forward").unwrap();
+        assert_eq!(forward.text("value"), Some("1"));
+        assert_eq!(plan.exceptions.len(), 1);
+        let Act::File { content, .. } = &plan.items[0].act else { panic!("{:?}", plan.items) };
+        assert_eq!(content, "ports 10250");
+    }
+
+    #[test]
+    fn the_order_of_profiles_changes_nothing() {
+        let answered = format!("{HARD}{ANSWER}");
+        let one = resolve(&wanted(&[("hard", &answered), ("node", NODE)])).unwrap();
+        let other = resolve(&wanted(&[("node", NODE), ("hard", &answered)])).unwrap();
+        assert_eq!(one.to_json(), other.to_json());
+        assert_eq!(one.hash(), other.hash());
+    }
+
+    #[test]
+    fn a_plan_is_read_back_and_an_edited_one_refused() {
+        let plan = resolve(&wanted(&[("node", NODE)])).unwrap();
+        let mut value = plan.to_json();
+        let back = ImagePlan::from_json(&value).unwrap();
+        assert_eq!((back.hash(), back.items), (plan.hash(), plan.items));
+        value["items"][0]["with"]["mode"] = json!("0777");
+        assert_eq!(ImagePlan::from_json(&value).unwrap_err()[0].page.code, "TN03813");
+        value["schema"] = json!("other");
+        assert_eq!(ImagePlan::from_json(&value).unwrap_err()[0].page.code, "TN03812");
+    }
+
+    #[test]
+    fn downloads_need_checksums() {
+        let mut wanted = wanted(&[("node", NODE)]);
+        let table = json!({"path": "/usr/bin/kubelet", "component": "kubelet", "version": "1",
+                           "url": "https://example.com/{goarch}", "sha256": {"aarch64": "0".repeat(64)}});
+        let wish =
+            Resource::read("download", table.as_object().unwrap(), "config", &Place::default());
+        wanted.wishes.push(wish.unwrap().0);
+        let problems = resolve(&wanted).unwrap_err();
+        assert!(problems[0].what.contains("kubelet has no sha256 for x86_64"));
+        wanted.architecture = "aarch64".into();
+        let plan = resolve(&wanted).unwrap();
+        let Some(Act::Download { url, .. }) = plan.downloads().next() else { panic!() };
+        assert_eq!(url, "https://example.com/arm64");
+    }
+}

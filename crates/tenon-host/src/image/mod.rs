@@ -1,0 +1,41 @@
+//! Makes a root file system a node image, and says whether it still is one.
+//!
+//! ```text
+//! site      the root, its facts and its record: what everything below looks at
+//! gap       what an item asks for and the root lacks; verify tells it, apply mends it
+//! mend      the ways to close a gap that is a file
+//! place     large files, streamed; unpack takes them out of archives
+//! cache     what fetch brought
+//! fetch     files and packages; registry container images: the only rooms with network
+//! inside    programs inside the root, in namespaces of their own
+//! packages  installs and removes, by the root's own package manager
+//! apply     all items in order, then the record
+//! live      the running kernel, only when asked for
+//! verify    checks; running adds what the kernel says
+//! manifest  what is in the root, for the manifest and the bill of materials
+//! seal      the last step before a snapshot
+//! ```
+//!
+//! An item that has no gap is not touched: running twice writes once.
+
+pub mod apply;
+pub mod cache;
+pub mod facts;
+pub mod fetch;
+mod gap;
+mod inside;
+pub mod live;
+pub mod manifest;
+mod mend;
+mod packages;
+mod place;
+pub mod record;
+mod registry;
+mod running;
+pub mod seal;
+mod site;
+mod unpack;
+pub mod verify;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+//! What the running machine says: values of the kernel, modules, mounts, arguments and units.
+
+use std::time::Duration;
+
+use tenon_core::image::check::{Check, Half, State};
+use tenon_core::image::edit::Argument;
+use tenon_core::image::effective::{kernel_path, suits, wanted_words};
+use tenon_core::image::plan::ImagePlan;
+use tenon_core::image::resource::Resource;
+
+use super::live::is_loaded;
+use crate::command;
+use crate::root::Root;
+
+const TIME: Duration = Duration::from_secs(10);
+
+/// What was looked at, and what it was expected to be.
+struct Look {
+    expected: String,
+    /// None: it could not be found out.
+    actual: Option<String>,
+    holds: bool,
+    remedy: &'static str,
+}
+
+/// Checks every resource that a running machine can contradict.
+pub fn checks(plan: &ImagePlan, kernel: &Root) -> Vec<Check> {
+    let look = |one: &Resource| -> Option<Look> {
+        match one.kind.name {
+            "sysctl" => Some(sysctl(one, kernel)),
+            "module" => Some(module(one, kernel)),
+            "mount" => Some(mount(one, kernel)),
+            "kernel-argument" => Some(argument(one, kernel)),
+            "unit" | "mask" => unit(one, kernel),
+            _ => None,
+        }
+    };
+    let check = |one: &Resource| {
+        let Look { expected, actual, holds, remedy } = look(one)?;
+        let state = match (holds, &actual) {
+            (_, None) => State::Unknown,
+            (true, _) => State::Pass,
+            (false, _) => State::Fail,
+        };
+        Some(Check {
+            act: one.kind.name.to_owned(),
+            key: one.key.clone(),
+            half: Half::Running,
+            state,
+            expected,
+            actual: actual.unwrap_or_else(|| "not found out".to_owned()),
+            from: vec![one.name()],
+            rules: Vec::new(),
+            remedy: if state == State::Pass { String::new() } else { remedy.to_owned() },
+        })
+    };
+    plan.resources.iter().filter_map(check).collect()
+}
+
+fn sysctl(one: &Resource, kernel: &Root) -> Look {
+    let actual = kernel.read_text(&kernel_path(&one.key)).ok().flatten();
+    let holds = actual.as_deref().is_some_and(|actual| suits(one, actual));
+    let remedy = "boot the image, or load the files: `sysctl --system`";
+    Look { expected: wanted_words(one), actual, holds, remedy }
+}
+
+fn module(one: &Resource, kernel: &Root) -> Look {
+    let wanted = one.text("state") == Some("loaded");
+    let loaded = is_loaded(kernel, &one.key);
+    let words = |loaded: bool| if loaded { "loaded" } else { "not loaded" }.to_owned();
+    let (expected, actual) = (words(wanted), Some(words(loaded)));
+    let remedy = "boot the image, or load or unload the module with `modprobe`";
+    Look { expected, actual, holds: wanted == loaded, remedy }
+}
+
+fn mount(one: &Resource, kernel: &Root) -> Look {
+    let table = kernel.read_text("/proc/self/mountinfo").ok().flatten();
+    let wanted = one.texts("options");
+    // `36 35 98:0 / /mnt rw,noatime - ext4 /dev/sda rw`; the last mount on a path is on top.
+    let line = table.as_deref().and_then(|table| {
+        table.lines().rfind(|line| line.split(' ').nth(4) == Some(one.key.as_str()))
+    });
+    let options: Vec<&str> = line
+        .map(|line| {
+            let words: Vec<&str> = line.split(' ').collect();
+            let of_mount = words.get(5).copied().unwrap_or_default();
+            let of_system = words.last().copied().unwrap_or_default();
+            of_mount.split(',').chain(of_system.split(',')).collect()
+        })
+        .unwrap_or_default();
+    let has = |option: &&&str| {
+        let name = option.split('=').next().unwrap_or_default();
+        // Sizes and modes are rounded and rewritten by the kernel: their names are compared.
+        options.iter().any(|held| {
+            *held == **option || held.split('=').next() == Some(name) && option.contains('=')
+        }) || matches!(**option, "defaults" | "rw")
+    };
+    let lacking: Vec<&str> = wanted.iter().filter(|option| !has(option)).copied().collect();
+    let actual = match (table.is_some(), line) {
+        (false, _) => None,
+        (true, None) => Some("not mounted".to_owned()),
+        (true, Some(_)) if lacking.is_empty() => Some("mounted".to_owned()),
+        (true, Some(_)) => Some(format!("mounted without {}", lacking.join(","))),
+    };
+    let expected = format!("mounted with {}", wanted.join(","));
+    let holds = line.is_some() && lacking.is_empty();
+    Look { expected, actual, holds, remedy: "boot the image, or restart the mount unit" }
+}
+
+fn argument(one: &Resource, kernel: &Root) -> Look {
+    let actual = kernel.read_text("/proc/cmdline").ok().flatten();
+    let present = one.fields.get("present") != Some(&serde_json::Value::Bool(false));
+    let argument = Argument { name: &one.key, value: one.text("value"), present };
+    let holds = actual.as_deref().is_some_and(|words| argument.holds(words));
+    let expected = if present { argument.word() } else { format!("no {}", one.key) };
+    let remedy = "update the boot loader's own files and boot again";
+    Look { expected, actual, holds, remedy }
+}
+
+/// Enabled units must not have failed; disabled and masked ones must not run.
+fn unit(one: &Resource, kernel: &Root) -> Option<Look> {
+    let wanted = match (one.kind.name, one.text("state")) {
+        ("unit", Some("enabled")) => true,
+        ("mask", _) | (_, Some("disabled")) => false,
+        _ => return None,
+    };
+    let ask = || {
+        let argv = ["systemctl", "is-active", &one.key].map(str::to_owned);
+        let output = command::run(&argv, TIME, &[]).ok()?;
+        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let actual = kernel.exists("/run/systemd/system").then(ask).flatten();
+    let holds = match (&actual, wanted) {
+        (Some(state), true) => state != "failed",
+        (Some(state), false) => state != "active",
+        (None, _) => false,
+    };
+    let expected = if wanted { "not failed" } else { "not active" }.to_owned();
+    Some(Look { expected, actual, holds, remedy: "see `systemctl status` of the unit" })
+}

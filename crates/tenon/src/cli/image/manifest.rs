@@ -1,0 +1,86 @@
+//! `tenon image manifest`: what is in a root, as a manifest and as a bill of materials.
+
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::ValueEnum;
+use tenon_core::codes::usage::BAD_USAGE;
+use tenon_core::image::{manifest, sbom};
+use tenon_core::problem::Problem;
+use tenon_host::image::{manifest as look, verify};
+use tenon_host::stop;
+
+use super::{choice, findings, open};
+use crate::output::{self, Outcome};
+
+const MANIFEST: &str = "/usr/lib/tenon/image/manifest.json";
+const RELEASE: &str = "/etc/eks/release";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tenon image manifest --root /mnt/image > manifest.json
+  tenon image manifest --root /mnt/image --sbom cyclonedx > sbom.cdx.json
+  SOURCE_DATE_EPOCH=1700000000 tenon image manifest --root / --print-only
+
+Writes usr/lib/tenon/image/manifest.json, the bill beside it and etc/eks/release
+into the root, and prints what was asked for. With SOURCE_DATE_EPOCH the same
+root gives the same bytes. The plan is the one that apply left in the root.")]
+pub struct Args {
+    /// Root file system to look into
+    #[arg(long, value_name = "DIR")]
+    root: PathBuf,
+    /// The plan that the root was made from
+    #[arg(long, value_name = "FILE")]
+    plan: Option<PathBuf>,
+    /// Make a bill of materials, too, and print that
+    #[arg(long, value_enum, value_name = "spdx|cyclonedx")]
+    sbom: Option<Bill>,
+    /// Write nothing into the root
+    #[arg(long)]
+    print_only: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Bill {
+    Spdx,
+    Cyclonedx,
+}
+
+pub fn run(args: &Args) -> Outcome {
+    // Without the handlers a signal ends the process; files are written whole or not at all.
+    let _ = stop::listen();
+    let root = open(&args.root)?;
+    let plan = match &args.plan {
+        Some(path) => choice::read(path)?,
+        None => verify::plan_of(&root).map_err(findings)?,
+    };
+    let found = look::gather(&plan, &root)?;
+    let manifest = manifest::render(&plan, &found, env!("CARGO_PKG_VERSION"), epoch()?);
+    let bill = args.sbom.map(|bill| match bill {
+        Bill::Spdx => ("/usr/lib/tenon/image/sbom.spdx.json", sbom::spdx(&manifest)),
+        Bill::Cyclonedx => ("/usr/lib/tenon/image/sbom.cdx.json", sbom::cyclonedx(&manifest)),
+    });
+    if !args.print_only {
+        let mut files = vec![
+            (MANIFEST, format!("{manifest:#}\n")),
+            (RELEASE, manifest::release_words(&manifest)),
+        ];
+        files.extend(bill.iter().map(|(path, bill)| (*path, format!("{bill:#}\n"))));
+        look::leave(&plan, &root, &files)?;
+    }
+    output::answer_json(bill.as_ref().map_or(&manifest, |(_, bill)| bill))
+}
+
+/// The time of the build: the one that is given, or now.
+fn epoch() -> Result<i64, Problem> {
+    match std::env::var("SOURCE_DATE_EPOCH") {
+        Ok(text) => text.parse().map_err(|_| {
+            let what = "SOURCE_DATE_EPOCH is no whole number of seconds";
+            Problem::new(&BAD_USAGE, what).fix("give seconds since 1970, or unset it")
+        }),
+        Err(_) => {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            Ok(i64::try_from(now.as_secs()).unwrap_or(i64::MAX))
+        }
+    }
+}
