@@ -61,6 +61,9 @@ fn nothing_to_examine_is_exit_5() {
     let output = tenon(&["doctor", "--root", root.path().to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(5));
     assert!(String::from_utf8(output.stderr).unwrap().contains("TN05530"));
+    let nowhere = root.path().join("nowhere");
+    let output = tenon(&["doctor", "--root", nowhere.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(5));
 }
 
 #[test]

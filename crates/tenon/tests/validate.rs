@@ -310,6 +310,11 @@ fn exit_codes_say_what_kind_of_no_it_is() {
     assert_eq!(code(root.path(), &["-c", bad]), Some(3));
     let harden = on(root.path(), "harden", &["--profile", "nist"]);
     assert_eq!(harden.status.code(), Some(64));
+    let nowhere = on(Path::new("/none/such"), "harden", &["--profile", "nist"]);
+    assert_eq!(nowhere.status.code(), Some(64), "the command line comes first");
+    for command in ["validate", "harden"] {
+        assert_eq!(on(root.path(), command, &["--bundle", "x"]).status.code(), Some(64));
+    }
     assert!(String::from_utf8(harden.stderr).unwrap().contains("eks-1.8, k8s-1.11"));
     for output in ["text", "json", "junit", "sarif"] {
         let checked = tenon(&["validate", bad, "--output", output]);

@@ -2,6 +2,6 @@
 
 super::pages! {
     NOT_EXAMINED = "TN05530" "node-not-examined",
-        why: "without a journal, without files of a node and without an answer from the network there is nothing to judge by",
+        why: "files show what a node was meant to be; how it fared is in its journal and in the answers of the network, and there are neither",
         fix: "run it as root on the node, name the node's volume with --root, or a bundle with --bundle";
 }

@@ -88,8 +88,11 @@ pub(super) fn flags(node: &Snapshot) -> BTreeMap<String, String> {
     flags
 }
 
+/// Where the kubelet's config is unless a flag says another place.
+pub(super) const KUBELET_CONFIG: &str = "/etc/kubernetes/kubelet/config.json";
+
 pub(super) fn kubelet_config(node: &Snapshot, flags: &BTreeMap<String, String>) -> Value {
-    let path = flags.get("config").map_or("/etc/kubernetes/kubelet/config.json", String::as_str);
+    let path = flags.get("config").map_or(KUBELET_CONFIG, String::as_str);
     let mut config = node.files.get(path).map(|text| document(text)).unwrap_or_default();
     if let Some(folder) = flags.get("config-dir") {
         let prefix = format!("{}/", folder.trim_end_matches('/'));

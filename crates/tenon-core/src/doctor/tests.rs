@@ -82,6 +82,23 @@ fn nothing_to_see_is_not_healthy() {
 }
 
 #[test]
+fn what_may_not_be_read_is_not_missing() {
+    let mut node = node(&[]);
+    let wants = "/etc/systemd/system/multi-user.target.wants";
+    node.folders.insert(wants.to_owned(), vec!["sshd.service".to_owned()]);
+    let swaps = "Filename Type\n/swapfile file 1024 0 -2\n";
+    node.files.insert("/proc/swaps".to_owned(), swaps.to_owned());
+    assert_eq!(causes(&node, &Options::default()), [(18, Confidence::Certain)]);
+    node.denied = vec!["/etc/kubernetes/kubelet/config.json".to_owned()];
+    assert_eq!(causes(&node, &Options::default()), []);
+    let kubeconfig = "clusters: [{cluster: {server: https://x}}]";
+    node.files.insert("/var/lib/kubelet/kubeconfig".to_owned(), kubeconfig.to_owned());
+    assert_eq!(causes(&node, &Options::default()), [], "failSwapOn is not known");
+    node.denied.clear();
+    assert_eq!(causes(&node, &Options::default()), [(24, Confidence::Certain)]);
+}
+
+#[test]
 fn a_log_cannot_forge_a_line_of_the_answer() {
     let node = node(&[(
         900,

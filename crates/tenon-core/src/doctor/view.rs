@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::check::Evidence;
 use super::documents::{
-    cluster_of, document, endpoint_of, environment, flags, json, kubeconfig_path, kubelet_config,
-    units,
+    KUBELET_CONFIG, cluster_of, document, endpoint_of, environment, flags, json, kubeconfig_path,
+    kubelet_config, units,
 };
 use super::network;
 use super::signal::{Log, Signal, Target};
@@ -211,6 +211,13 @@ impl<'a> View<'a> {
             .range(prefix.clone()..)
             .take_while(move |(path, _)| path.starts_with(&prefix));
         below.map(|(path, text)| (path.as_str(), text.as_str()))
+    }
+
+    /// True when the kubelet's config or kubeconfig may not be read, so that nothing follows from
+    /// what is not in them.
+    pub fn hides_settings(&self) -> bool {
+        let config = self.flags.get("config").map_or(KUBELET_CONFIG, String::as_str);
+        self.node.denied.iter().any(|path| *path == self.kubeconfig_path || path == config)
     }
 
     /// Names in a directory; None if it was not found.

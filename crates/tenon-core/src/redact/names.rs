@@ -152,9 +152,8 @@ pub fn meaning(name: &[u8]) -> Option<Meaning> {
 /// True when the value may be one of a secret with this name.
 pub fn is_value(name: &[u8], class: Class, value: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(value) else { return true };
-    let reference = text.starts_with(['$', '{', '<', '%', '`', '*']);
     let lower = text.to_ascii_lowercase();
-    if text.is_empty() || reference || HARMLESS_VALUES.contains(&lower.as_str()) {
+    if text.is_empty() || is_reference(text) || HARMLESS_VALUES.contains(&lower.as_str()) {
         return false;
     }
     // The one file in which this name has no password behind it: nsswitch.conf.
@@ -170,6 +169,27 @@ pub fn is_value(name: &[u8], class: Class, value: &[u8]) -> bool {
         Class::RegistryAuth if plain(name, &mut buffer) == "auth" => base64(),
         Class::KeyValue if number => plain(name, &mut buffer).contains("passw"),
         _ => true,
+    }
+}
+
+/// True for what stands where a secret will be: a variable, a template, a mark of ours. The first
+/// sign alone proves nothing: passwords begin with signs, too.
+fn is_reference(text: &str) -> bool {
+    let Some(first) = text.chars().next() else { return false };
+    let rest = &text[first.len_utf8()..];
+    let next = rest.chars().next().unwrap_or(' ');
+    match first {
+        '$' => {
+            matches!(next, '{' | '(') || rest.chars().all(|c| c.is_ascii_uppercase() || c == '_')
+        }
+        '{' => matches!(next, '{' | '}' | '"' | '\'' | '\\' | ' ') || rest.contains(':'),
+        '<' => {
+            text.ends_with('>') || rest.starts_with("redacted:") || rest.starts_with("certificate:")
+        }
+        '%' => !rest.chars().nth(1).is_some_and(|c| c.is_ascii_alphanumeric()),
+        '`' => text.ends_with('`'),
+        '*' => rest.chars().all(|c| c == '*'),
+        _ => false,
     }
 }
 

@@ -43,6 +43,9 @@ enum Block {
     Indented(usize),
     /// A list: to its closing bracket.
     List,
+    /// A name with nothing behind it: its value is the next line, if that is further in than
+    /// this and no name of its own.
+    Next(usize),
 }
 
 impl Context {
@@ -73,11 +76,8 @@ impl Context {
 /// Every secret of the line, sorted and apart from each other.
 pub fn line(line: &[u8], context: &mut Context, literals: &[(Class, Vec<u8>)]) -> Vec<Span> {
     context.enter(line);
-    if let Some(span) = block_line(line, context) {
-        return vec![span];
-    }
-    let mut spans = Vec::new();
-    let mut at = 0;
+    let mut spans: Vec<Span> = block_line(line, context).into_iter().collect();
+    let mut at = spans.first().map_or(0, |span| span.end);
     while at < line.len() {
         let span = literal(line, at, literals).or_else(|| secret_at(line, at, context));
         at = span.as_ref().map_or(at + 1, |span| span.end);
@@ -140,7 +140,7 @@ fn literal(line: &[u8], at: usize, literals: &[(Class, Vec<u8>)]) -> Option<Span
     Some(Span { from: at, start: at, end: at + value.len(), class: *class, note: None })
 }
 
-/// A line of a YAML block text that is a secret.
+/// A line of a value that began on an earlier line.
 fn block_line(line: &[u8], context: &mut Context) -> Option<Span> {
     let (block, class) = context.block?;
     let text = line.trim_ascii();
@@ -148,6 +148,12 @@ fn block_line(line: &[u8], context: &mut Context) -> Option<Span> {
     let ends = match block {
         Block::Indented(indent) => !text.is_empty() && own <= indent,
         Block::List => text.starts_with(b"]") || text.len() > LONGEST_ITEM,
+        Block::Next(_) if text.is_empty() => return None,
+        Block::Next(indent) => {
+            context.block = None;
+            let (start, end) = next_value(line, own, indent)?;
+            return Some(Span { from: 0, start, end, class, note: None });
+        }
     };
     if ends {
         context.block = None;
@@ -157,6 +163,21 @@ fn block_line(line: &[u8], context: &mut Context) -> Option<Span> {
     let end = start + text.len();
     let done = text.is_empty() || text.starts_with(b"<redacted:");
     (!done).then_some(Span { from: 0, start, end, class, note: None })
+}
+
+/// The value that is a line of its own. A line that holds names or a list is no value.
+fn next_value(line: &[u8], own: usize, indent: usize) -> Option<(usize, usize)> {
+    let end = line.trim_ascii_end().len();
+    let (start, end) = match line[own] {
+        quote @ (b'"' | b'\'') => (own + 1, closing(line, own + 1, quote, 0)),
+        _ if own <= indent => return None,
+        b'-' | b'[' | b'{' | b']' | b'}' | b'#' | b'<' => return None,
+        _ => (own, end),
+    };
+    let behind = line[end..].iter().find(|byte| !matches!(byte, b'"' | b'\'' | b' '));
+    let names = behind == Some(&b':') || line[end - 1] == b':';
+    let pair = shapes::find(&line[start..end], b": ").is_some();
+    (!names && !pair && start < end && line[start] != b'<').then_some((start, end))
 }
 
 /// `name=value`, `"name": "value"`, `name = 'value'`, `name: value`.
@@ -181,22 +202,32 @@ fn assignment(line: &[u8], at: usize, context: &mut Context) -> Option<Span> {
         Meaning::Certificate => Class::Kubeconfig,
     };
     let yaml = line[at] == b':' && name.begins_line;
+    let indent = line.len() - line.trim_ascii_start().len();
     if yaml && is_block(&line[at + 1..]) {
-        let indent = line.len() - line.trim_ascii_start().len();
         context.block = Some((Block::Indented(indent), class));
+        return None;
+    }
+    let bare = line[at] == b':' && line[at + 1..].trim_ascii().is_empty();
+    if bare && (yaml || name.quoted) {
+        context.block = Some((Block::Next(indent), class));
         return None;
     }
     if line[at + 1..].trim_ascii() == b"[" {
         context.block = Some((Block::List, class));
         return None;
     }
-    let whole_rest = yaml || class == Class::Bearer;
+    let quoted = line[..name.start].iter().any(|byte| matches!(byte, b'"' | b'\''));
+    let rest = match (yaml, class) {
+        (true, _) if !quoted => Rest::Whole,
+        (true, _) | (_, Class::Bearer) => Rest::ToQuote,
+        _ => Rest::Word,
+    };
     let (start, end) = match name.start.checked_sub(1).map(|before| line[before]) {
         // `"NAME=value with blanks"`, as units have it.
         Some(quote @ (b'"' | b'\'')) if line[at] == b'=' && !name.quoted && context.environment => {
             (at + 1, closing(line, at + 1, quote, 0))
         }
-        _ => value_after(line, at + 1, whole_rest, class)?,
+        _ => value_after(line, at + 1, rest, class)?,
     };
     let value = &line[start..end];
     if !names::is_value(text, class, value) {
@@ -249,8 +280,18 @@ fn name_before(line: &[u8], at: usize) -> Option<Name> {
     (length > 0).then_some(Name { start, end, quoted: quotes > 0, begins_line })
 }
 
-/// The bytes of a value that begins at or after `at`. `whole_rest`: blanks belong to it.
-fn value_after(line: &[u8], at: usize, whole_rest: bool, class: Class) -> Option<(usize, usize)> {
+/// How far a value without quotes goes.
+#[derive(Clone, Copy)]
+enum Rest {
+    Word,
+    /// Blanks belong to it; a quote ends the text in which it stands.
+    ToQuote,
+    /// Quotes belong to it, too.
+    Whole,
+}
+
+/// The bytes of a value that begins at or after `at`.
+fn value_after(line: &[u8], at: usize, how: Rest, class: Class) -> Option<(usize, usize)> {
     let mut start = at + line[at..].iter().take_while(|byte| matches!(byte, b'>')).count();
     start += line[start..].iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
     if line.get(start) == Some(&b'[') {
@@ -263,10 +304,11 @@ fn value_after(line: &[u8], at: usize, whole_rest: bool, class: Class) -> Option
             start += slashes + 1;
             closing(line, start, *quote, slashes)
         }
-        _ if whole_rest => {
+        _ if !matches!(how, Rest::Word) => {
             let rest = &line[start..];
             let comment = shapes::find(rest, b" #").unwrap_or(rest.len());
-            let quote = rest.iter().position(|byte| matches!(byte, b'"' | b'\''));
+            let ends = |byte: &u8| matches!(how, Rest::ToQuote) && matches!(byte, b'"' | b'\'');
+            let quote = rest.iter().position(ends);
             start + rest[..comment.min(quote.unwrap_or(rest.len()))].trim_ascii_end().len()
         }
         _ => {

@@ -38,12 +38,21 @@ fn corpus() -> Vec<(String, &'static str, Class)> {
         "[Service]\nEnvironment=\"B={} and blanks\" \"LOG_LEVEL=3\"\n",
         "Environment=A=1 B={}\n",
         "DefaultEnvironment=\"B=a {}\"\n",
+        "password: ab\"{}",
+        "{\"password\":\n  \"{}\", \"x\": 1}",
+        "token:\n  {}\nnext: x",
+        "\"secret\" :\n\n\"{}\"\n",
     ] {
         add(
             text.replacen("{}", "hunter2CANARY", 1).replace("\\n", "\n"),
             "hunter2CANARY",
             Class::KeyValue,
         );
+    }
+    for secret in ["$ecret1CANARY", "$2y$10$CANARY", "{CANARY", "<CANARY", "%CANARY", "*CANARY"] {
+        for text in ["password={}", "\"password\": \"{}\"", "token: {}", "--password {}"] {
+            add(text.replace("{}", secret), secret, Class::KeyValue);
+        }
     }
     for text in ["{}", "id {} used", "X-Amz-Credential={}%2F2026", "\"AccessKeyId\" : \"{}\","] {
         add(text.replace("{}", "AKIACANARY0123456789"), "AKIACANARY0123456789", Class::AwsKey);
@@ -175,6 +184,12 @@ fn near_misses_are_kept() {
         "\"list\": [\n  \"x\"\n]",
         "passwd:         files systemd",
         "GET /latest/api/token 200",
+        "password: ${DB_PASSWORD}\ntoken=$TOKEN\nsecret: {{ .secret }}\ntoken=%s token: <unset>",
+        "secret:\n  secretName: my-certs\n  optional: true",
+        "credentials:\n  - name: x",
+        "\"secret\":\n  {\n  \"secretName\": \"x\"\n}",
+        "token:\nnext: x",
+        "no token:\nstarted the next step",
     ] {
         let book = Book::default();
         assert_eq!(text(&book, input), input);

@@ -325,16 +325,27 @@ pub fn disk_room(directory: &std::path::Path) -> u64 {
 /// Where users put entries of their own.
 const USER_ENTRIES: &str = "/etc/tenon/collect.d";
 
+/// What was read, or nothing where the user may not read: the rest is still worth collecting.
+fn permitted<T: Default>(path: &str, read: io::Result<T>) -> Result<T, Problem> {
+    match read {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            tracing::warn!(path, "may not be read: entries there are left out");
+            Ok(T::default())
+        }
+        read => read.map_err(|error| {
+            let what = format!("reading {path}");
+            Problem::new(&tenon_core::codes::host::FILE_READ, what).cause(error)
+        }),
+    }
+}
+
 /// The entries of the user's files on this root.
 pub fn user_entries(root: &Root, commands: bool) -> Result<Vec<Entry>, Problem> {
-    let unread = |path: &str, error: io::Error| {
-        Problem::new(&tenon_core::codes::host::FILE_READ, format!("reading {path}")).cause(error)
-    };
     let mut entries: Vec<Entry> = Vec::new();
-    let names = root.list(USER_ENTRIES).map_err(|error| unread(USER_ENTRIES, error))?;
+    let names = permitted(USER_ENTRIES, root.list(USER_ENTRIES))?;
     for name in names.iter().filter(|name| name.ends_with(".toml")) {
         let path = format!("{USER_ENTRIES}/{name}");
-        let bytes = root.read(&path, 1 << 20).map_err(|error| unread(&path, error))?;
+        let bytes = permitted(&path, root.read(&path, 1 << 20))?;
         let text = String::from_utf8(bytes.unwrap_or_default())
             .map_err(|_| Problem::new(&pages::BAD_CATALOGUE, format!("{path}: not UTF-8")))?;
         for entry in catalogue::user(&text, &path, commands)? {
@@ -346,4 +357,16 @@ pub fn user_entries(root: &Root, commands: bool) -> Result<Vec<Entry>, Problem> 
         }
     }
     Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_refusal_is_passed_over() {
+        let read = |kind: io::ErrorKind| permitted::<Vec<String>>("/x", Err(kind.into()));
+        assert!(read(io::ErrorKind::PermissionDenied).unwrap().is_empty());
+        assert_eq!(read(io::ErrorKind::NotADirectory).unwrap_err().page.code, "TN07001");
+    }
 }

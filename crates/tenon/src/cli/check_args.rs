@@ -15,7 +15,7 @@ use crate::output::{self, Format, Outcome};
 #[derive(Debug, clap::Args)]
 pub struct CheckArgs {
     /// Examine a bundle of `tenon logs collect`
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "root")]
     pub bundle: Option<PathBuf>,
     /// Benchmark: eks-1.8 or k8s-1.11
     #[arg(long, value_name = "NAME", default_value = PROFILES[0].name)]

@@ -36,7 +36,7 @@ Exit: 0 healthy, 1 a cause was found, 5 the node could not be examined.
 Examples:
   tenon doctor
   tenon doctor --root /mnt/volume --all
-  tenon doctor --bundle tenon-logs_i-0abc.tar.zst --output json"
+  tenon doctor --bundle tenon-logs_i-0abc.tar.gz --output json"
 )]
 pub struct Args {
     /// Look at a bundle of `tenon logs collect`
@@ -75,7 +75,10 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
     check_names(&args.only)?;
     let source = match &args.bundle {
         Some(file) => Source::bundle(file)?,
-        None => Source::root(&global.root)?,
+        None => Source::root(&global.root).map_err(|problem| {
+            let what = format!("there is no node at {}", global.root.display());
+            Problem::new(&codes::doctor::NOT_EXAMINED, what).cause(problem.what.as_str())
+        })?,
     };
     let since_us = args.since.as_deref().map(since).transpose()?;
     let spec = args.config.as_deref().map(read_spec).transpose()?;

@@ -41,6 +41,8 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, global: &Global) -> Outcome {
+    // A wrong command line is told before a wrong node.
+    args.check.profile()?;
     let eyes = args.check.eyes(global)?;
     let known = args.check.known(&eyes, global)?;
     let mut examination = Examination::begin(&eyes)?;

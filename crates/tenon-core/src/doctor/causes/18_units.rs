@@ -50,6 +50,9 @@ fn started(view: &View) -> Found {
 
 /// An image has the units, and nothing starts them.
 fn enabled(view: &View) -> Found {
+    if view.hides_settings() {
+        return Found::Unknown("the kubelet's settings may not be read");
+    }
     if !is_unconfigured(view) {
         return Found::NotApplicable;
     }

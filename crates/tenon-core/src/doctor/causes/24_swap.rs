@@ -21,6 +21,9 @@ pub(super) static CAUSE: Cause = Cause {
 
 fn swap(view: &View) -> Found {
     let Some(text) = view.file("/proc/swaps") else { return Found::Unknown("/proc/swaps is not readable") };
+    if view.hides_settings() {
+        return Found::Unknown("the kubelet's settings may not be read");
+    }
     if is_unconfigured(view) {
         return Found::NotApplicable;
     }

@@ -169,7 +169,7 @@ fn api_connects(view: &View) -> bool {
 }
 
 /// True when the bootstrap has not written what the kubelet starts with. The image's own unit
-/// may bring flags.
+/// may bring flags. What may not be read is not missing.
 fn is_unconfigured(view: &View) -> bool {
-    view.kubeconfig.is_null() && view.kubelet.is_null()
+    view.kubeconfig.is_null() && view.kubelet.is_null() && !view.hides_settings()
 }
