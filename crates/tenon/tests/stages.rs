@@ -207,6 +207,13 @@ fn a_packed_bundle_is_for_its_owner_alone() {
 }
 
 #[test]
+fn add_ons_from_a_directory_that_is_not_there_are_not_done() {
+    let machine = Machine::new();
+    assert_eq!(machine.exit(&["stage", "addons", "--dir", "/srv/addnos"]), 7);
+    assert!(!machine.path("var/lib/tenon/state.json").exists(), "nothing has begun");
+}
+
+#[test]
 fn the_nearest_command_is_named_and_a_refused_import_leaves_nothing() {
     let machine = Machine::new();
     let typo = machine.tenon(&["stage", "asset"]);
