@@ -122,7 +122,13 @@ fn a_cluster_that_is_not_there() {
     assert_exit(&tenon(&root, "token list"), 7, "/etc/kubernetes/admin.conf");
     let node = "--advertise-address 127.0.0.1 --endpoint 127.0.0.1:1 --node-name cp-1";
     assert_exit(&tenon(&root, &format!("pki init {node}")), 0, "");
-    for line in ["token list", "token delete abcdef", "csr approve --serving", "csr approve x"] {
+    for line in [
+        "token list",
+        "token create",
+        "token delete abcdef",
+        "csr approve --serving",
+        "csr approve x",
+    ] {
         assert_exit(&tenon(&root, line), 10, "TN10625");
     }
     assert_exit(&tenon(&root, "token create --ttl 0h"), 3, "TN03629");
