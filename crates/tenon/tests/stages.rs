@@ -151,3 +151,80 @@ fn the_desk_writes_units_and_ignition_and_checks_the_config() {
     let field = stdout(&machine.tenon(&["explain", "spec.assets.retire"]));
     assert!(field.contains("`truncate`"), "{field}");
 }
+
+#[test]
+fn a_damaged_state_is_no_first_run_until_a_person_says_so() {
+    let machine = Machine::new();
+    machine.put("var/lib/tenon/state.json", "{");
+    assert_eq!(machine.exit(&["stage", "status"]), 12);
+    assert_eq!(machine.exit(&["stage", "status"]), 12, "moved aside by the first look");
+    assert_eq!(machine.exit(&["stage", "prepare", "--input-wait", "0s"]), 12);
+    assert_eq!(machine.exit(&["stage", "reset", "prepare", "--yes"]), 0);
+    assert_eq!(machine.exit(&["stage", "status"]), 1);
+}
+
+#[test]
+fn a_stop_is_recorded_and_is_no_attempt() {
+    let machine = Machine::new();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tenon"))
+        .current_dir(machine.0.path())
+        .args(["--root", ".", "--quiet", "stage", "prepare"])
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let state = || fs::read_to_string(machine.path("var/lib/tenon/state.json")).unwrap_or_default();
+    for _ in 0..500 {
+        if state().contains("\"inputs\": 1") {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert!(state().contains("\"inputs\": 1"), "the step began: {}", state());
+    let kill = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    assert!(kill.success());
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    let state: Value = serde_json::from_str(&state()).unwrap();
+    let prepare = &state["stages"]["prepare"];
+    assert_eq!(prepare["status"], "waiting");
+    assert_eq!(prepare["attempts"]["inputs"], 0, "{prepare}");
+}
+
+#[test]
+fn a_packed_bundle_is_for_its_owner_alone() {
+    let machine = Machine::new();
+    machine.put("bundle/pki/ca.key", "key");
+    machine.put("old.tar.gz", "was there, and open to all");
+    for archive in ["new.tar.gz", "old.tar.gz"] {
+        let line = ["stage", "assets", "--build", "bundle", "--archive", archive];
+        assert_eq!(machine.exit(&line), 0);
+        let mode = fs::metadata(machine.path(archive)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{archive}");
+    }
+    // The key above was open to all where it was written.
+    assert_eq!(machine.exit(&["stage", "assets", "--import", "new.tar.gz"]), 0);
+    let key = machine.path("var/lib/tenon/incoming/pki/ca.key");
+    assert_eq!(fs::metadata(key).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn add_ons_from_a_directory_that_is_not_there_are_not_done() {
+    let machine = Machine::new();
+    assert_eq!(machine.exit(&["stage", "addons", "--dir", "/srv/addnos"]), 7);
+    assert!(!machine.path("var/lib/tenon/state.json").exists(), "nothing has begun");
+}
+
+#[test]
+fn the_nearest_command_is_named_and_a_refused_import_leaves_nothing() {
+    let machine = Machine::new();
+    let typo = machine.tenon(&["stage", "asset"]);
+    assert_eq!(typo.status.code(), Some(64));
+    assert!(String::from_utf8_lossy(&typo.stderr).contains("did you mean `assets`?"));
+    machine.bundle();
+    machine.put("bundle/addons/10.yaml", "kind: Changed\n");
+    let refused = machine.tenon(&["stage", "assets", "--import", "bundle"]);
+    assert_eq!(refused.status.code(), Some(3));
+    assert!(!String::from_utf8_lossy(&refused.stderr).contains("rejected"), "nothing is kept");
+    assert_eq!(machine.exit(&["stage", "assets", "--import", "no-such-file"]), 7);
+    assert!(!machine.path("var/lib/tenon/incoming.tmp").exists());
+    assert!(!machine.path("var/lib/tenon/incoming").exists());
+}

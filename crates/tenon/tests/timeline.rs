@@ -52,6 +52,14 @@ fn drawings_go_to_files_or_are_the_answer() {
 }
 
 #[test]
+fn without_a_service_manager_the_advice_is_about_timelines() {
+    let root = tempfile::tempdir().unwrap();
+    let none = tenon(&["--root", root.path().to_str().unwrap()]);
+    assert_eq!(none.status.code(), Some(6));
+    assert!(String::from_utf8_lossy(&none.stderr).contains("--from FILE"));
+}
+
+#[test]
 fn an_estimate_says_that_it_is_one() {
     let guess = from(&["--what-if", "without=containerd.service", "--output", "json"]);
     let guess: Value = serde_json::from_str(&stdout(&guess)).unwrap();

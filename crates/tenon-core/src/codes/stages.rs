@@ -60,7 +60,7 @@ super::pages! {
         why: "a kubelet may be up to three minors older than its API server and never newer",
         fix: "install a kubelet of the cluster's minor, or upgrade the control plane first";
     NO_MACHINE_CONFIG = "TN04700" "no-machine-config",
-        why: "every stage reads /etc/tenon/config.yaml, which Ignition or `tenon units render` puts there",
+        why: "every stage reads /etc/tenon/config.yaml, which the config of `tenon ignition render` puts there; with `tenon units render` it is copied by hand",
         fix: "write the file, or name another with --config";
     BAD_MAPPINGS = "TN03716" "bad-mappings",
         why: "the document does not have the shape of its kind",

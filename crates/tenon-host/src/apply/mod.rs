@@ -55,7 +55,7 @@ pub use mend::{is_interrupted, mend, restart_kubelet};
 pub use phase::{config_phase, pre_bootstrap, run_phase};
 pub use record::load as load_record;
 pub use report::{Change, Report};
-pub use store::{put, store};
+pub use store::{put, put_regardless, store};
 pub use undo::{Undo, plan_undo, undo};
 
 /// Choices of the command line about how a plan is made true.

@@ -27,6 +27,12 @@ pub fn store(
 
 /// The same for a caller that holds a lock of its own. Missing directories are made.
 pub fn put(root: &Root, path: &str, mode: u32, body: &[u8]) -> Result<bool, Problem> {
+    stop::check()?;
+    put_regardless(root, path, mode, body)
+}
+
+/// The same after a stop was asked for, to record that.
+pub fn put_regardless(root: &Root, path: &str, mode: u32, body: &[u8]) -> Result<bool, Problem> {
     let mut directories = Directories::new(root);
     let mut paths = Paths::default();
     paths.files.insert(path.to_owned());
@@ -60,7 +66,7 @@ pub fn put(root: &Root, path: &str, mode: u32, body: &[u8]) -> Result<bool, Prob
         saved_first: false,
     };
     preflight::check(&mut directories, &batch)?;
-    files::write(&mut directories, &batch, 1, &|_| stop::check())?;
+    files::write(&mut directories, &batch, 1, &|_| Ok(()))?;
     Ok(true)
 }
 

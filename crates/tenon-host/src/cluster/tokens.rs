@@ -1,17 +1,15 @@
 //! Bootstrap tokens of a running cluster: made, listed, deleted.
 
-use std::time::Duration;
-
 use tenon_core::bootstrap_token::secret::{self, Listed, NAMESPACE, Wish};
 use tenon_core::bootstrap_token::{ID_LENGTH, SECRET_LENGTH, Token};
 use tenon_core::problem::Problem;
 use tenon_core::secret::Secret;
 
-use super::{ApiError, Client, Look, wait_until};
+use super::{ApiError, Client};
 use crate::random;
 
-/// An id that is taken already is drawn again, for as long as this at most.
-const DRAWS: Duration = Duration::from_secs(30);
+/// How often an id that is taken already is drawn again; there are two thousand million of them.
+const DRAWS: u32 = 5;
 
 fn collection() -> String {
     format!("/api/v1/namespaces/{NAMESPACE}/secrets")
@@ -25,16 +23,19 @@ pub fn draw() -> Result<Token, Problem> {
     })
 }
 
-/// Makes a new token in the cluster.
+/// Makes a new token in the cluster. A request without an answer is not repeated: it may have
+/// made a token that nobody knows of.
 pub fn create(client: &Client, wish: &Wish) -> Result<Token, Problem> {
-    wait_until("a token is made whose id is free", DRAWS, || {
+    let mut draws = 0;
+    loop {
         let token = draw()?;
+        draws += 1;
         match client.create(&collection(), &secret::write(&token, wish)) {
-            Ok(_) => Ok(Look::Ready(token)),
-            Err(error) if error.is_conflict() => Ok(Look::NotYet("the id is taken".into())),
-            Err(error) => Err(error),
+            Ok(_) => return Ok(token),
+            Err(error) if error.is_conflict() && draws < DRAWS => {}
+            Err(error) => return Err(error.into()),
         }
-    })
+    }
 }
 
 /// The tokens of the cluster, by their id.

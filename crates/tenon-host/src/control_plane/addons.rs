@@ -19,7 +19,7 @@ use super::settle::node_verdict;
 use crate::cluster::{ApiError, Client, Look, wait_until};
 use crate::root::Root;
 use crate::stages::prepare::lift_update_hold;
-use crate::stages::{Check, Run, Step};
+use crate::stages::{Check, Run, Step, disk};
 
 pub const STAGE: &str = "addons";
 /// Who owns the fields of add-ons.
@@ -131,6 +131,16 @@ pub(super) fn read_directory(root: &Root, directory: &str) -> Result<Vec<Addon>,
     let is_manifest = |name: &&String| {
         !name.starts_with('.') && [".yaml", ".yml", ".json"].iter().any(|end| name.ends_with(end))
     };
+    // Files below would be left out in silence.
+    let below = |name: &&String| {
+        !name.starts_with('.') && disk::directory(root, &format!("{directory}/{name}")).is_ok()
+    };
+    if let Some(name) = names.iter().find(below) {
+        let what = format!("{directory}/{name} is a directory");
+        return Err(Problem::new(&pages::BAD_MANIFEST, what)
+            .why("manifests lie directly in their directory; those below are not applied")
+            .fix("move the files up; their order is the order of their names"));
+    }
     let mut objects = Vec::new();
     for name in names.iter().filter(is_manifest) {
         objects.extend(addons::read(name, &read_text(root, &format!("{directory}/{name}"))?)?);

@@ -180,6 +180,18 @@ fn a_bad_manifest_blocks_before_anything_is_asked() {
 }
 
 #[test]
+fn add_ons_in_a_directory_below_are_not_left_out_in_silence() {
+    let (desk, api) = (Desk::new("first-master"), cluster());
+    desk.admin(&api);
+    desk.put(&format!("{}/addons/10-good.yaml", paths::ASSETS), OBJECTS);
+    desk.put(&format!("{}/addons/more/20-also.yaml", paths::ASSETS), OBJECTS);
+    let problem = desk.addons(&Options::default()).unwrap_err();
+    assert_eq!(problem.page.slug, "bad-manifest");
+    assert!(problem.what.ends_with("addons/more is a directory"), "{}", problem.what);
+    assert_eq!(api.requests(), Vec::<String>::new());
+}
+
+#[test]
 fn a_field_of_another_manager_is_named_unless_force() {
     for (force, slug) in [(false, Some("field-owned-by-another")), (true, None)] {
         let desk = Desk::new("first-master");

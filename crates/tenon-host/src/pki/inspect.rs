@@ -83,7 +83,9 @@ fn check_row(root: &Root, row: &Row, inspection: &Inspection<'_>) -> Result<Vec<
     let mut findings = judge(root, &path, row, (&certificate, key.as_ref()), inspection)?;
     if key.is_none() && !row.is_authority() {
         let what = format!("the key of {} is missing", row.name);
-        findings.push(finding(&pages::MISSING, &key_path(row.name), what));
+        // `pki init` refuses such a certificate: a new key would be a new identity.
+        let missing = finding(&pages::MISSING, &key_path(row.name), what);
+        findings.push(missing.fix(pages::CERTIFICATE_WITHOUT_KEY.fix));
     }
     findings.extend(mode(root, &key_path(row.name))?);
     Ok(findings)

@@ -319,14 +319,29 @@ fn retire(work: &mut Assets, run: &mut Run<'_>) -> Result<(), Problem> {
     }
 }
 
-/// Puts a bundle into the drop zone: copied whole, then announced.
+const SENDING: &str = "/var/lib/tenon/incoming.tmp";
+
+/// Puts a bundle into the drop zone: copied whole, then announced. Of one that is refused nothing
+/// stays: it may hold keys, and nobody would look for them there.
 pub fn import(root: &Root, from: &Root, source: &Source) -> Result<String, Problem> {
-    let temporary = "/var/lib/tenon/incoming.tmp";
+    let sent = send(root, from, source);
+    if sent.is_err() {
+        apply::discard(root, SENDING)?;
+    }
+    sent.map_err(|problem| match problem.page == &pages::BAD_BUNDLE {
+        true => problem
+            .why("a bundle is taken whole or not at all; nothing of this one was sent")
+            .fix("build the bundle again with `tenon stage assets --build DIR`"),
+        false => problem,
+    })
+}
+
+fn send(root: &Root, from: &Root, source: &Source) -> Result<String, Problem> {
     let index = source.index(from)?;
-    apply::discard(root, temporary)?;
-    source.unpack_into(from, &index, root, temporary)?;
+    apply::discard(root, SENDING)?;
+    source.unpack_into(from, &index, root, SENDING)?;
     apply::discard(root, paths::INCOMING)?;
-    disk::rename(root, temporary, paths::INCOMING)?;
+    disk::rename(root, SENDING, paths::INCOMING)?;
     apply::put(root, paths::READY, 0o600, b"")?;
     Ok(bundle::digest(&index))
 }

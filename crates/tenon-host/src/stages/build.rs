@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use flate2::Compression;
@@ -71,7 +71,10 @@ fn walk(
 /// Packs a built directory into a tar.gz; the same files give the same bytes.
 pub fn pack(directory: &Path, index: &Index, target: &Path) -> Result<(), Problem> {
     let write = || -> io::Result<()> {
-        let file = fs::File::create(target)?;
+        // It holds the keys of the CAs: nobody else may read it, not even while it grows.
+        let mut options = fs::OpenOptions::new();
+        let file = options.write(true).create(true).truncate(true).mode(0o600).open(target)?;
+        file.set_permissions(fs::Permissions::from_mode(0o600))?;
         let mut tar = Builder::new(GzEncoder::new(file, Compression::default()));
         let mut add = |name: &str, mode: u32| -> io::Result<()> {
             let bytes = fs::read(directory.join(name))?;

@@ -45,10 +45,10 @@ pub struct Runtime {
 /// Asks the runtime behind a socket.
 pub fn version(socket: &Path, patience: Duration) -> io::Result<Runtime> {
     let mut stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(patience))?;
+    let end = Instant::now() + patience;
     stream.set_write_timeout(Some(patience))?;
     stream.write_all(&request())?;
-    let message = answer(&mut stream, Instant::now() + patience)?;
+    let message = answer(&mut stream, end)?;
     let runtime = parse(message.get(PREFIX..).unwrap_or_default());
     match runtime.version.is_empty() {
         true => Err(io::Error::other("the runtime does not speak CRI v1")),
@@ -78,15 +78,15 @@ fn request() -> Vec<u8> {
 /// Reads frames until the stream of our request has ended.
 fn answer(stream: &mut UnixStream, end: Instant) -> io::Result<Vec<u8>> {
     let mut message = Vec::new();
-    while Instant::now() < end {
+    loop {
         let mut head = [0; 9];
-        stream.read_exact(&mut head)?;
+        fill(stream, &mut head, end)?;
         let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
         if length > LARGEST || message.len() > LARGEST {
             return Err(io::ErrorKind::InvalidData.into());
         }
         let mut body = vec![0; length];
-        stream.read_exact(&mut body)?;
+        fill(stream, &mut body, end)?;
         let (kind, flags) = (head[3], head[4]);
         match kind {
             DATA => message.extend(body),
@@ -101,7 +101,25 @@ fn answer(stream: &mut UnixStream, end: Instant) -> io::Result<Vec<u8>> {
             return Ok(message);
         }
     }
-    Err(io::ErrorKind::TimedOut.into())
+}
+
+/// Fills a buffer before the end, however slowly the other side sends.
+fn fill(stream: &mut UnixStream, buffer: &mut [u8], end: Instant) -> io::Result<()> {
+    let mut have = 0;
+    while have < buffer.len() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut buffer[have..]) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => have += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// Reads the texts of a protobuf message; every field of this one is a text.
@@ -170,6 +188,30 @@ mod tests {
     fn a_runtime_says_its_name_and_version() {
         let runtime = ask(served()).unwrap();
         assert_eq!(runtime, Runtime { name: "containerd".into(), version: "1.6.20~ds1".into() });
+    }
+
+    #[test]
+    fn a_runtime_that_drips_does_not_outlast_the_patience() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("cri.sock");
+        let listener = UnixListener::bind(&socket).unwrap();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let drip = served();
+            // A byte now and then: each read succeeds well within the patience.
+            drip.iter()
+                .take_while(|byte| {
+                    std::thread::sleep(Duration::from_millis(50));
+                    stream.write_all(&[**byte]).is_ok()
+                })
+                .count()
+        });
+        let error = version(&socket, Duration::from_millis(200)).unwrap_err();
+        assert!(
+            matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock),
+            "{error}"
+        );
+        assert!(server.join().unwrap() < served().len() / 2);
     }
 
     #[test]

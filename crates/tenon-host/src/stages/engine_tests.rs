@@ -5,6 +5,7 @@ use std::path::Path;
 
 use tenon_core::codes::host::UNIT_FAILED;
 
+use super::super::record::begin_anew;
 use super::*;
 
 const CONFIG: &str = "apiVersion: tenon.dev/v1alpha1
@@ -183,6 +184,10 @@ fn a_damaged_state_is_moved_aside_and_stops_the_stage() {
     assert_eq!(play(&root, &mut Work::default()).unwrap_err().exit(), 12);
     let names = root.list("/var/lib/tenon").unwrap();
     assert!(names.iter().any(|name| name.starts_with("state.json.corrupt-")), "{names:?}");
+    let again = play(&root, &mut Work::default()).unwrap_err();
+    assert_eq!(again.page.slug, "stage-state-corrupt", "moved aside is not a first run");
+    begin_anew(&root).unwrap();
+    assert!(play(&root, &mut Work::default()).unwrap(), "a person began anew");
 }
 
 #[test]

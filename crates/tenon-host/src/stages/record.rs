@@ -81,10 +81,15 @@ pub fn read_fact(root: &Root, path: &str) -> Result<String, Problem> {
     text.ok_or_else(|| Problem::new(&codes::facts::MACHINE_READ, format!("{path} cannot be read")))
 }
 
-/// Reads the state. A file that cannot be read is moved aside, never taken for empty.
+/// Reads the state. A file that cannot be read is moved aside and never taken for empty, then or
+/// later: that there is none any more stops every stage until a person has reopened one.
 pub fn read_state(root: &Root) -> Result<State, Problem> {
     let Some(bytes) = disk::read(root, paths::STATE, LARGEST)? else {
-        return Ok(State::default());
+        return match aside(root)? {
+            None => Ok(State::default()),
+            Some(path) => Err(Problem::new(&pages::STATE_CORRUPT, "state.json was damaged")
+                .details([format!("moved to {path}")])),
+        };
     };
     State::decode(&bytes).map_err(|problem| match problem.page == &pages::STATE_CORRUPT {
         false => problem,
@@ -98,6 +103,27 @@ pub fn read_state(root: &Root) -> Result<State, Problem> {
     })
 }
 
+/// Where a damaged state lies, the latest if there are several.
+fn aside(root: &Root) -> Result<Option<String>, Problem> {
+    let (home, name) = disk::split(paths::STATE);
+    let names = root.list(home).map_err(|error| {
+        Problem::new(&codes::host::FILE_READ, format!("listing {home}")).cause(error)
+    })?;
+    let damaged = names.iter().filter(|it| it.starts_with(&format!("{name}.corrupt-"))).max();
+    Ok(damaged.map(|name| format!("{home}/{name}")))
+}
+
+/// Begins a new state in place of a damaged one, because a person reopens a stage.
+pub fn begin_anew(root: &Root) -> Result<(), Problem> {
+    let _lock = lock_file(root, "state", STATE_WAIT)?;
+    match read_state(root) {
+        Err(problem) if problem.page == &pages::STATE_CORRUPT => {
+            apply::put(root, paths::STATE, 0o600, &State::default().encode()).map(|_| ())
+        }
+        read => read.map(|_| ()),
+    }
+}
+
 /// Reads, changes and writes the state under its lock.
 pub fn update(root: &Root, change: impl FnOnce(&mut State)) -> Result<State, Problem> {
     let _lock = lock_file(root, "state", STATE_WAIT)?;
@@ -105,7 +131,8 @@ pub fn update(root: &Root, change: impl FnOnce(&mut State)) -> Result<State, Pro
     let before = state.clone();
     change(&mut state);
     if state != before || !root.exists(paths::STATE) {
-        apply::put(root, paths::STATE, 0o600, &state.encode())?;
+        // Also after a stop was asked for: that the run was stopped is part of the record.
+        apply::put_regardless(root, paths::STATE, 0o600, &state.encode())?;
     }
     Ok(state)
 }

@@ -8,7 +8,7 @@ use tenon_core::stages::paths;
 use tenon_core::stages::state::State;
 use tenon_core::stages::status::{self, Sight};
 
-use super::record::{inputs, lock};
+use super::record::{begin_anew, inputs, lock};
 use super::{disk, read_state, update};
 use crate::apply;
 use crate::root::Root;
@@ -140,7 +140,8 @@ const WRITTEN: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Reopens a stage: marker first, so that a crash leaves it done rather than forgotten.
+/// Reopens a stage: the state before what the stage wrote, so that a crash in between leaves a
+/// stage that runs again, never one that counts as done without its files.
 pub fn reset(
     root: &Root,
     machine: &Machine,
@@ -157,6 +158,7 @@ pub fn reset(
         return Err(Problem::new(&pages::BLOCKED, what).fix(fix));
     }
     let _lock = lock(root, stage)?;
+    begin_anew(root)?;
     let mut removed = Vec::new();
     let mut remove = |path: &str| -> Result<(), Problem> {
         if apply::discard(root, path)? {
@@ -167,14 +169,6 @@ pub fn reset(
     remove(&paths::done(stage))?;
     if stage == "assets" {
         remove(paths::REJECTED)?;
-    }
-    if wipe.files {
-        for path in WRITTEN.iter().filter(|(name, _)| *name == stage).flat_map(|(_, list)| *list) {
-            remove(path)?;
-        }
-        if stage == "bootstrap" && wipe.etcd {
-            remove(&machine.control_plane.etcd_data_dir)?;
-        }
     }
     remove(paths::ISSUE)?;
     update(root, |state| {
@@ -190,6 +184,14 @@ pub fn reset(
             state.set_reboots(0);
         }
     })?;
+    if wipe.files {
+        for path in WRITTEN.iter().filter(|(name, _)| *name == stage).flat_map(|(_, list)| *list) {
+            remove(path)?;
+        }
+        if stage == "bootstrap" && wipe.etcd {
+            remove(&machine.control_plane.etcd_data_dir)?;
+        }
+    }
     let triggers: &[&str] = match stage {
         "bootstrap" => &["bootstrap", "addons"],
         "addons" => &["addons"],

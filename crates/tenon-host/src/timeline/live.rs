@@ -28,7 +28,9 @@ const SPEAKERS: &[&str] = &[
 /// Gathers the stamps of the manager and its units, and what the journal has to say. Without a
 /// manager there is no timeline; without a journal there is less of one.
 pub fn gather(root: &Root, journal_program: &str) -> Result<Sources, Problem> {
-    let manager = Manager::connect(root)?;
+    let manager = Manager::connect(root).map_err(|problem| {
+        problem.fix("run on a machine with systemd, or show a saved timeline: `--from FILE`")
+    })?;
     let stamps = manager.stamps()?;
     let mut notes = Vec::new();
     let (units, unread) = manager.unit_times(UNITS_TIME)?;

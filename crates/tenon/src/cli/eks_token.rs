@@ -2,9 +2,12 @@
 
 use std::time::SystemTime;
 
+use tenon_core::codes::usage::BAD_USAGE;
 use tenon_core::facts::Instance;
+use tenon_core::problem::Problem;
 use tenon_host::gather::aws::{Cloud, eks_token};
 use tenon_host::gather::environment::Environment;
+use tenon_host::gather::imds::values::is_region;
 use tenon_host::gather::imds::{Imds, Options};
 
 use crate::output::{self, Outcome};
@@ -26,12 +29,29 @@ pub struct Args {
     role_arn: Option<String>,
 }
 
+/// Refuses names that no cluster and no region has, before anybody is asked for anything.
+fn refuse_bad(cluster: &str, region: Option<&str>) -> Result<(), Problem> {
+    let plain = cluster.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    if cluster.is_empty() || !plain {
+        let what = "--cluster-name is not the name of a cluster";
+        return Err(Problem::new(&BAD_USAGE, what).fix("letters, digits, hyphens and underscores"));
+    }
+    match region.is_none_or(is_region) {
+        true => Ok(()),
+        false => {
+            let what = "--region (or AWS_REGION) is not the name of a region";
+            Err(Problem::new(&BAD_USAGE, what).fix("a name such as eu-west-1"))
+        }
+    }
+}
+
 pub fn run(args: &Args) -> Outcome {
     let environment = Environment::of_process();
     let version = eks_token::api_version(environment.get("KUBERNETES_EXEC_INFO"))?;
     let mut imds = Imds::new(Options::new(&environment)?);
     let named = args.region.as_deref();
     let named = named.or_else(|| environment.first(&["AWS_REGION", "AWS_DEFAULT_REGION"]));
+    refuse_bad(&args.cluster_name, named)?;
     let instance = match named {
         Some(region) => Instance { region: region.to_owned(), ..Instance::default() },
         None => imds.first_round(false)?.instance,

@@ -1,8 +1,10 @@
 //! `tenon stage addons`: the user's objects in the new cluster.
 
+use tenon_core::codes::host::FILE_READ;
+use tenon_core::problem::Problem;
 use tenon_core::stages::paths;
 use tenon_host::control_plane::addons::{self, Options};
-use tenon_host::stages::Order;
+use tenon_host::stages::{Order, disk};
 
 use super::stage::carry_out;
 use super::{Global, node_args};
@@ -29,6 +31,12 @@ pub struct Args {
 
 pub fn run(args: &Args, global: &Global) -> Outcome {
     let root = node_args::open_root(global)?;
+    // Without a bundle's addons/ there is nothing to do; a directory that was named must be there.
+    if let Some(directory) = &args.dir {
+        disk::directory(&root, directory).map_err(|error| {
+            Problem::new(&FILE_READ, format!("opening {directory}")).cause(error)
+        })?;
+    }
     let options = Options { directory: args.dir.clone(), force: args.force, no_wait: args.no_wait };
     let order = Order { stage: addons::STAGE, config: args.config.clone(), forced: Vec::new() };
     carry_out(&root, &order, global, |run| addons::run(run, &options).map(drop))

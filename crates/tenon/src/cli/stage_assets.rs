@@ -114,6 +114,10 @@ fn import(root: &Root, path: &Path, global: &Global) -> Outcome {
         Problem::new(&tenon_core::codes::host::FILE_READ, "opening /").cause(error)
     })?;
     let name = absolute.display().to_string();
+    if let Err(error) = std::fs::metadata(&absolute) {
+        let what = format!("reading {name}");
+        return Err(Problem::new(&tenon_core::codes::host::FILE_READ, what).cause(error).into());
+    }
     let source = match absolute.is_dir() {
         true => unpack::Source::Directory(name),
         false => unpack::Source::Tar(name),

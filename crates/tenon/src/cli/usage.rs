@@ -70,7 +70,8 @@ fn fix(error: &clap::Error) -> String {
         [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue]
             .into_iter()
             .flat_map(|kind| words(error, kind))
-            .next();
+            // The parser lists what is nearest last.
+            .next_back();
     if let Some(nearest) = nearest {
         return format!("did you mean `{nearest}`?");
     }
