@@ -111,7 +111,10 @@ pub fn check_path(path: &str) -> Result<(), Problem> {
     let plain =
         |part: &&str| !part.is_empty() && *part != "." && *part != ".." && part.len() <= 255;
     if path.starts_with('/') || !parts.iter().all(plain) || path.chars().any(char::is_control) {
-        return wrong(&format!("a file's path is not plain or leads out of the bundle: {}", shown(path)));
+        return wrong(&format!(
+            "a file's path is not plain or leads out of the bundle: {}",
+            shown(path)
+        ));
     }
     match path.split_once('/') {
         Some(("pki", rest)) if !PKI.contains(&rest) => {
