@@ -95,6 +95,10 @@ fn a_fresh_node_has_no_finding_but_the_documented_exceptions() {
     let mut judged = 0;
     for case in cases {
         let case = case.unwrap().file_name().into_string().unwrap();
+        // Images have goldens of their own.
+        if !golden(&case, "facts.json").exists() {
+            continue;
+        }
         let Some(root) = node(&case) else { continue };
         judged += 1;
         let chosen = CHOSEN.iter().find(|(name, _)| *name == case).map_or(&[][..], |(_, ids)| ids);
