@@ -70,6 +70,13 @@ fn a_volume_is_collected_shown_searched_and_compared() {
     assert_eq!(stdout(&found), "logs/messages.txt:2: all is lost\n");
     assert_eq!(code(&tenon(&["grep", left, "no such words"])), 1);
     assert_eq!(code(&tenon(&["grep", left, "all is lost", "--unit", "kubelet.service"])), 1);
+    assert_eq!(code(&tenon(&["grep", left, "all is lost", "--unit", "kubelet"])), 1);
+    assert_eq!(code(&tenon(&["grep", left, "all is lost", "--unit", "kublet"])), 64);
+    let long = format!("{}\nthe second line\n", "x".repeat(200 << 10));
+    write(good.path(), "var/log/messages", &long);
+    let long = bundle(&good, &out, "long.tar.gz");
+    let found = stdout(&tenon(&["grep", long.to_str().unwrap(), "the second line"]));
+    assert_eq!(found, "logs/messages.txt:2: the second line\n");
     let differs = stdout(&tenon(&["diff", left, right.to_str().unwrap()]));
     assert!(differs.contains("kubelet/config/config.json\n  - {\"name\": \"good\"}"), "{differs}");
     let same = stdout(&tenon(&["diff", left, left]));

@@ -217,13 +217,25 @@ impl Manifest {
 pub fn reason(item: &Item) -> String {
     match item.note.as_str() {
         "" => format!("{} ({})", item.path, item.status.name()),
-        note => format!("{} ({}: {note})", item.path, item.status.name()),
+        note => format!("{} ({}: {})", item.path, item.status.name(), one_line(note)),
     }
+}
+
+/// A note on one line: a bundle from elsewhere must not write lines of the answer.
+pub fn one_line(note: &str) -> String {
+    note.split(['\n', '\r']).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_note_cannot_forge_a_line() {
+        let note = "x\nok  1 KiB  kubelet/journal.log".to_owned();
+        let item = Item { note, ..item("a/b", Status::Absent, true) };
+        assert_eq!(reason(&item), "a/b (absent: x ok  1 KiB  kubelet/journal.log)");
+    }
 
     fn item(path: &str, status: Status, required: bool) -> Item {
         Item {

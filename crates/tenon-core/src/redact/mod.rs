@@ -89,9 +89,11 @@ struct Numbers {
 }
 
 impl Book {
-    /// Adds an exact value, line by line: a value may be a file.
+    /// Adds an exact value, line by line: a value may be a file. Of an address the password is
+    /// known by itself, too.
     pub fn know(&mut self, class: Class, value: &str) {
-        for line in value.lines().map(str::trim) {
+        let lines = value.lines().map(str::trim);
+        for line in lines.flat_map(|line| [Some(line), password_of(line)]).flatten() {
             let new = !self.literals.iter().any(|(_, known)| known == line.as_bytes());
             if line.len() >= SHORTEST_LITERAL && new {
                 self.literals.push((class, line.as_bytes().to_vec()));
@@ -120,6 +122,13 @@ impl Book {
         };
         format!("<redacted:{}:{number}>", class.name())
     }
+}
+
+/// The password in `scheme://user:password@host`.
+fn password_of(address: &str) -> Option<&str> {
+    let (_, rest) = address.split_once("://")?;
+    let (user, _) = rest.split('/').next()?.rsplit_once('@')?;
+    Some(user.split_once(':')?.1)
 }
 
 /// Redacts one text.

@@ -174,7 +174,7 @@ pub fn is_value(name: &[u8], class: Class, value: &[u8]) -> bool {
 
 /// True for what stands where a secret will be: a variable, a template, a mark of ours. The first
 /// sign alone proves nothing: passwords begin with signs, too.
-fn is_reference(text: &str) -> bool {
+pub fn is_reference(text: &str) -> bool {
     let Some(first) = text.chars().next() else { return false };
     let rest = &text[first.len_utf8()..];
     let next = rest.chars().next().unwrap_or(' ');

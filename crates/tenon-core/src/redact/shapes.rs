@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 
-use super::Class;
+use super::{Class, names};
 
 /// Beginnings of access key ids that can sign; ids of roles and users are names, not secrets.
 const ACCESS_KEYS: [&[u8]; 4] = [b"AKIA", b"ASIA", b"ABIA", b"ACCA"];
@@ -122,7 +122,9 @@ pub fn userinfo(bytes: &[u8]) -> Option<(usize, usize)> {
     let end = run(rest, |byte| !ends_value(byte) && !matches!(byte, b'/' | b'?' | b'#' | b'\\'));
     let at = rest[..end].iter().rposition(|byte| *byte == b'@')?;
     let user = &rest[..at];
-    let secret = user.contains(&b':') && !user.contains(&b'$') || user.len() >= 20;
+    let password = user.iter().position(|byte| *byte == b':').map(|colon| &user[colon + 1..]);
+    let known = |text| names::is_reference(&String::from_utf8_lossy(text));
+    let secret = password.is_some_and(|text| !known(text)) || user.len() >= 20;
     (secret && !user.starts_with(b"<redacted:")).then_some((3, 3 + at))
 }
 

@@ -110,6 +110,9 @@ fn corpus() -> Vec<(String, &'static str, Class)> {
     {
         add(text.replace("{}", "pwCANARY"), "pwCANARY", Class::UrlUserinfo);
     }
+    let address = "http_proxy=http://user:pw$CANARY@proxy:3128";
+    add(address.into(), "pw$CANARY", Class::UrlUserinfo);
+    add("the proxy said pwOfProxyCANARY".into(), "pwOfProxyCANARY", Class::KnownValue);
     add("activationCode: CANARY0123".into(), "CANARY0123", Class::Activation);
     add("\"activation-id\": \"CANARY-0123\"".into(), "CANARY-0123", Class::Activation);
     add("free text known-CANARY-value here".into(), "known-CANARY-value", Class::KnownValue);
@@ -120,6 +123,7 @@ fn corpus() -> Vec<(String, &'static str, Class)> {
 fn book() -> Book {
     let mut book = Book::default();
     book.know(Class::KnownValue, "known-CANARY-value");
+    book.know(Class::KnownValue, "http://user:pwOfProxyCANARY@proxy:3128/x");
     book.know(Class::User, "node-CANARY\n");
     book
 }
@@ -185,6 +189,7 @@ fn near_misses_are_kept() {
         "passwd:         files systemd",
         "GET /latest/api/token 200",
         "password: ${DB_PASSWORD}\ntoken=$TOKEN\nsecret: {{ .secret }}\ntoken=%s token: <unset>",
+        "http://user:${PASSWORD}@proxy:3128 http://user:$PASSWORD@proxy:3128",
         "secret:\n  secretName: my-certs\n  optional: true",
         "credentials:\n  - name: x",
         "\"secret\":\n  {\n  \"secretName\": \"x\"\n}",

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tenon_core::codes::logs as pages;
 use tenon_core::collect::catalogue::{self, Entry};
 use tenon_core::collect::compare::{self, Difference};
-use tenon_core::collect::manifest::{Item, Manifest};
+use tenon_core::collect::manifest::{Item, Manifest, one_line};
 use tenon_core::problem::{Problem, visible};
 use tenon_host::collect::Bundle;
 
@@ -86,13 +86,10 @@ fn tree(manifest: &Manifest) -> String {
     let mut text = manifest.readme();
     text.push('\n');
     for item in &manifest.items {
-        let note = if item.note.is_empty() { String::new() } else { format!("  {}", item.note) };
-        text.push_str(&format!(
-            "{:<15} {:>10}  {}{note}\n",
-            item.status.name(),
-            size(item.bytes),
-            item.path
-        ));
+        let (status, path, note) = (item.status.name(), &item.path, one_line(&item.note));
+        let row = format!("{status:<15} {:>10}  {path}  {note}", size(item.bytes));
+        text.push_str(row.trim_end());
+        text.push('\n');
     }
     visible(&text)
 }
@@ -122,7 +119,7 @@ fn show_item(bundle: &Bundle, path: &str) -> Outcome {
 
 pub fn grep(args: &GrepArgs, global: &Global) -> Outcome {
     let bundle = Bundle::open(&args.bundle)?;
-    let unit = args.unit.as_ref().map(|unit| format!("journal:unit={unit}"));
+    let unit = args.unit.as_deref().map(|unit| journal_of(&bundle.manifest, unit)).transpose()?;
     let wanted = |item: &&Item| match &unit {
         Some(source) => item.source == *source,
         None => true,
@@ -146,6 +143,16 @@ pub fn grep(args: &GrepArgs, global: &Global) -> Outcome {
     if found.is_empty() { Err(Failure::Answer(1)) } else { Ok(()) }
 }
 
+/// The source of a unit's journal; as with journalctl a service needs no ending.
+fn journal_of(manifest: &Manifest, unit: &str) -> Result<String, Problem> {
+    let names = [format!("journal:unit={unit}"), format!("journal:unit={unit}.service")];
+    let known = |name: &String| manifest.items.iter().any(|item| item.source == *name);
+    names.into_iter().find(known).ok_or_else(|| {
+        Problem::new(&pages::BAD_CHOICE, "the bundle has no journal of this unit")
+            .fix("`tenon logs list` shows the journals; without --unit all are searched")
+    })
+}
+
 struct Hit<'h> {
     path: &'h str,
     line: u64,
@@ -160,8 +167,9 @@ fn search(
     take: &mut dyn FnMut(&Hit<'_>) -> Result<bool, Failure>,
 ) -> Outcome {
     let mut buffer = Vec::new();
-    let mut line = 0;
+    let mut line = 1;
     loop {
+        line += u64::from(buffer.last() == Some(&b'\n'));
         buffer.clear();
         let read = from.by_ref().take(64 << 10).read_until(b'\n', &mut buffer);
         match read {
@@ -174,7 +182,6 @@ fn search(
                     .into());
             }
         }
-        line += 1;
         let holds = pattern.is_empty() || buffer.windows(pattern.len()).any(|part| part == pattern);
         if holds {
             let text = String::from_utf8_lossy(&buffer[..buffer.len().min(LONGEST_LINE)]);
