@@ -54,6 +54,8 @@ over() { mount --bind "$1" "$2"; echo "$2" >>/run/lab-over; }
 forget() {
     systemctl stop kubelet tenon-run tenon-config 2>/dev/null || :
     rm -rf /etc/eks/kubelet /var/lib/kubelet/kubeconfig /var/lib/tenon /run/eks /run/nodeadm
+    journalctl --quiet --sync --rotate
+    journalctl --quiet --vacuum-time=1us
 }
 # Lays a file system without room over a directory.
 full() {
