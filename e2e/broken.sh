@@ -53,7 +53,9 @@ over() { mount --bind "$1" "$2"; echo "$2" >>/run/lab-over; }
 # As if Tenon had never run.
 forget() {
     systemctl stop kubelet tenon-run tenon-config 2>/dev/null || :
-    rm -rf /etc/eks/kubelet /var/lib/kubelet/kubeconfig /var/lib/tenon /run/eks /run/nodeadm
+    systemctl reset-failed kubelet tenon-run tenon-config 2>/dev/null || :
+    rm -rf /etc/eks/kubelet /etc/kubernetes/kubelet /etc/kubernetes/pki /var/lib/kubelet/kubeconfig
+    rm -rf /var/lib/tenon /run/eks /run/nodeadm
     journalctl --quiet --sync --rotate
     journalctl --quiet --vacuum-time=1us
 }
