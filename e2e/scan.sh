@@ -25,7 +25,7 @@ exec unshare --mount --pid --net --ipc --uts --fork --kill-child --propagation p
     # Settings that only the host may change are refused here, as meant.
     inside /lib/systemd/systemd-sysctl 2>/dev/null || :
     inside mount -a
-    if [ -e etc/systemd/system/sysinit.target.wants/nftables.service ]; then
+    if [ -L etc/systemd/system/sysinit.target.wants/nftables.service ]; then
         inside nft -f /etc/nftables.conf
     fi
     # 0: all rules pass; 2: some do not.

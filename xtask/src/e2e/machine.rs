@@ -13,12 +13,12 @@ use super::stage::Stage;
 use crate::checkout;
 use crate::lab::{PAUSE, ROOT, must};
 
+/// Starts on every machine of the lab.
+const LAB: (&str, &str) = ("sysinit.target", "lab-host.service");
+
 /// Units of the image that start at boot.
-const WANTED: &[(&str, &str)] = &[
-    ("sysinit.target", "lab-host.service"),
-    ("multi-user.target", "tenon-config.service"),
-    ("graphical.target", "tenon-run.service"),
-];
+const WANTED: &[(&str, &str)] =
+    &[("multi-user.target", "tenon-config.service"), ("graphical.target", "tenon-run.service")];
 
 /// The state that a machine writes, laid over the lab's root.
 pub struct Disk {
@@ -30,21 +30,26 @@ pub struct Disk {
 impl Disk {
     /// A node image: Debian, the files of `e2e/image`, the tested binary, the sandbox image.
     pub fn new(stage: &Stage, name: &str) -> anyhow::Result<Self> {
+        let disk = Disk::over(stage, name, ROOT.ready(&stage.cache)?.join("root"))?;
+        for (target, unit) in WANTED {
+            disk.want(target, unit)?;
+        }
+        Ok(disk)
+    }
+
+    /// The same over a root that wants its units itself.
+    pub fn over(stage: &Stage, name: &str, root: PathBuf) -> anyhow::Result<Self> {
         let id = stage.place.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let disk = Disk {
             place: stage.place.join(name),
-            root: ROOT.ready(&stage.cache)?.join("root"),
+            root,
             name: format!("{}-{name}", id.trim_start_matches("run-")),
         };
         let upper = disk.upper();
         fs::create_dir_all(&upper)?;
         let image = checkout().join("e2e/image/.");
         must(Command::new("cp").args(["-r", "--preserve=mode"]).arg(image).arg(&upper))?;
-        for (target, unit) in WANTED {
-            let wants = upper.join(format!("etc/systemd/system/{target}.wants"));
-            fs::create_dir_all(&wants)?;
-            symlink(format!("/usr/lib/systemd/system/{unit}"), wants.join(unit))?;
-        }
+        disk.want(LAB.0, LAB.1)?;
         fs::copy(&stage.tenon, upper.join("usr/bin/tenon"))?;
         let pause = PAUSE.ready(&stage.cache)?.join("pause.tar");
         fs::copy(pause, upper.join("etc/eks/pause.tar"))?;
@@ -52,6 +57,12 @@ impl Disk {
         symlink("/usr/lib/cni", upper.join("opt/cni/bin"))?;
         fs::create_dir_all(upper.join("etc/eks/nodeadm.d"))?;
         Ok(disk)
+    }
+
+    fn want(&self, target: &str, unit: &str) -> anyhow::Result<()> {
+        let wants = self.upper().join(format!("etc/systemd/system/{target}.wants"));
+        fs::create_dir_all(&wants)?;
+        Ok(symlink(format!("/usr/lib/systemd/system/{unit}"), wants.join(unit))?)
     }
 
     fn upper(&self) -> PathBuf {

@@ -7,6 +7,7 @@ mod boot;
 mod cloud_init;
 mod cluster;
 mod control_plane;
+mod image;
 mod kill;
 mod kubeadm;
 mod lab;
@@ -213,6 +214,21 @@ const LAYERS: &[Layer] = &[
         parts: &[parts::ROOT, parts::PAUSE, parts::KUBERNETES_1_36, parts::IMAGES_1_36],
         refuse: stage::refuse,
         run: Run::OnStage(control_plane::run_units),
+    },
+    Layer {
+        name: "image",
+        about: "a server becomes a hardened image, is judged by OpenSCAP, boots, joins and runs a pod",
+        packages: CLUSTER,
+        parts: &[
+            parts::SERVER,
+            parts::PACKAGES,
+            parts::SCAP,
+            parts::PAUSE,
+            parts::ETCD,
+            parts::KUBERNETES_1_34,
+        ],
+        refuse: stage::refuse,
+        run: Run::OnStage(image::run),
     },
     Layer {
         name: "doctor",

@@ -8,8 +8,10 @@ mod images;
 mod kubernetes;
 mod newer;
 mod nodeadm;
+mod packages;
 mod pause;
 mod root;
+mod scap;
 
 pub use images::REPOSITORY as IMAGE_REPOSITORY;
 pub use nodeadm::version as nodeadm_version;
@@ -113,6 +115,25 @@ pub const IMAGES_1_36: Part = Part {
     build: |place| images::build("1.36", &KUBERNETES_1_36, place),
 };
 
+pub const SERVER: Part = Part {
+    name: "server",
+    about: "Debian as a server has it, with kernel, sshd, sudo and cron",
+    recipe: root::server_recipe,
+    build: root::build_server,
+};
+pub const PACKAGES: Part = Part {
+    name: "packages",
+    about: "what the profiles of an image add to the server",
+    recipe: packages::recipe,
+    build: packages::build,
+};
+pub const SCAP: Part = Part {
+    name: "scap",
+    about: "OpenSCAP of Debian, with the rules of its newest suite",
+    recipe: scap::recipe,
+    build: scap::build,
+};
+
 const PARTS: &[Part] = &[
     ROOT,
     PAUSE,
@@ -125,6 +146,9 @@ const PARTS: &[Part] = &[
     NODEADM,
     IMAGES_1_34,
     IMAGES_1_36,
+    SERVER,
+    PACKAGES,
+    SCAP,
 ];
 
 pub fn run(args: &Args) -> anyhow::Result<()> {

@@ -39,6 +39,19 @@ const PACKAGES: &[&str] = &[
     "jq",
 ];
 
+/// What a server has besides that is to become a node by an image's plan.
+const SERVER: &[&str] = &["linux-image-cloud-amd64", "openssh-server", "sudo", "cron"];
+
+pub(super) fn server_recipe() -> anyhow::Result<String> {
+    Ok(format!("{},{}", recipe()?, SERVER.join(",")))
+}
+
+pub(super) fn build_server(place: &Path) -> anyhow::Result<()> {
+    install("mmdebstrap", "mmdebstrap")?;
+    let packages = [PACKAGES, SERVER].concat().join(",");
+    must(Command::new(checkout().join(SCRIPT)).arg(place).arg(packages))
+}
+
 pub(super) fn recipe() -> anyhow::Result<String> {
     Ok(format!("{}\n{}", source(SCRIPT)?, PACKAGES.join(",")))
 }

@@ -12,6 +12,7 @@ mod shape;
 mod timeline;
 
 use std::fs;
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
@@ -114,9 +115,48 @@ fn run(stage: &Stage, shape: &Shape) -> anyhow::Result<usize> {
     Ok(cases + 2)
 }
 
+/// An image that Tenon built joins: the node becomes Ready, runs a pod, and is what the image's
+/// plan says. Gives what the caller asks the machine, too.
+pub fn run_on_image(
+    stage: &Stage,
+    image: &Path,
+    check: impl Fn(&Machine) -> anyhow::Result<usize>,
+) -> anyhow::Result<usize> {
+    let shape = Shape::new("1.34", KUBERNETES_1_34.ready(&stage.cache)?);
+    let network = Network::lay(stage, &shape.instance)?;
+    let mut plane = ControlPlane::start(stage, &network, &shape)?;
+    let user_data = user_data(&plane, &shape)?;
+    let answers = Answers { user_data: &user_data, ..Answers::default() };
+    let _service = Metadata::serve(stage, &network, &answers)?;
+    let disk = Disk::over(stage, "node", image.to_owned())?;
+    dress(&disk, &shape)?;
+    for unit in OF_THE_HOST {
+        let path = format!("etc/systemd/system/{unit}.d/90-lab.conf");
+        disk.write(&path, "[Unit]\nConditionVirtualization=!container\n")?;
+    }
+    let start = Instant::now();
+    let machine = Machine::boot(&disk, &network)?;
+    checks::becomes_ready(&mut plane, &shape)?;
+    println!("  boot to Ready: {:.1} s", start.elapsed().as_secs_f64());
+    machine.settled()?;
+    let mut cases = checks::of_the_node(&mut plane, &machine, &shape)?;
+    cases += checks::of_a_pod(&mut plane, &shape)?;
+    cases += check(&machine)?;
+    machine.power_off()?;
+    Ok(cases)
+}
+
+/// The clock and the modules are the host's, and no machine here may touch them.
+const OF_THE_HOST: &[&str] = &["chrony.service", "systemd-modules-load.service"];
+
 /// The image with the real kubelet, the node's token and a network for its pods.
 fn node_disk(stage: &Stage, shape: &Shape) -> anyhow::Result<Disk> {
     let disk = Disk::new(stage, "node")?;
+    dress(&disk, shape)?;
+    Ok(disk)
+}
+
+fn dress(disk: &Disk, shape: &Shape) -> anyhow::Result<()> {
     disk.write("etc/cloud/cloud-init.disabled", "")?;
     disk.write("etc/lab-token", TOKEN)?;
     disk.install(&shape.kubernetes.join("kubelet"), "usr/bin/kubelet")?;
@@ -135,8 +175,7 @@ fn node_disk(stage: &Stage, shape: &Shape) -> anyhow::Result<Disk> {
         "name": "lab",
         "plugins": [{"type": "bridge", "bridge": "cni0", "isGateway": true, "ipam": address}],
     });
-    disk.write("etc/cni/net.d/10-lab.conflist", &network.to_string())?;
-    Ok(disk)
+    disk.write("etc/cni/net.d/10-lab.conflist", &network.to_string())
 }
 
 fn user_data(plane: &ControlPlane, shape: &Shape) -> anyhow::Result<String> {

@@ -1,0 +1,27 @@
+//! The packages that the image's profiles add to a server, fetched once by Tenon itself, so that
+//! they are installed without a network.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::{SERVER, cache_directory, must, root, source};
+use crate::checkout;
+
+pub(super) fn recipe() -> anyhow::Result<String> {
+    let mut text = root::server_recipe()?;
+    for profile in ["profiles/base.toml", "profiles/cis.toml"] {
+        let profile = source(profile)?;
+        let lines: Vec<_> = profile.lines().collect();
+        let named = lines.windows(2).filter(|pair| pair[0] == "[[package]]");
+        text.extend(named.map(|pair| format!("\n{}", pair[1])));
+    }
+    Ok(text)
+}
+
+pub(super) fn build(place: &Path) -> anyhow::Result<()> {
+    let root = SERVER.ready(&cache_directory()?)?.join("root");
+    let mut fetch = Command::new("cargo");
+    fetch.current_dir(checkout()).args(["run", "--quiet", "--package", "tenon", "--"]);
+    fetch.args(["image", "fetch", "--profile", "base,cis", "--root"]).arg(root);
+    must(fetch.arg("--cache").arg(place))
+}
