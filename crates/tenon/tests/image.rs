@@ -147,10 +147,7 @@ fn two_manifests_are_compared() {
         path.display().to_string()
     };
     let (one, other) = (write("a.json", "1.1"), write("b.json", "1.2"));
-    assert_eq!(
-        text(&tenon(&["diff", &one, &other])),
-        "~ packages runc  1.1 → 1.2\n1 differences\n"
-    );
+    assert_eq!(text(&tenon(&["diff", &one, &other])), "~ packages runc  1.1 → 1.2\n1 difference\n");
     assert_eq!(answer(&["diff", &one, &one, "--output", "json"])["changed"], false);
 }
 

@@ -148,7 +148,7 @@ source "amazon-ebs" "node" {
   subnet_id = var.subnet_id
   tags = {
     "tenon-kubernetes" = "1.34.2"
-    "tenon-plan" = "e9e6c2b570568ce8"
+    "tenon-plan" = "86819481bc21ec35"
     "tenon-profiles" = "base components"
   }
 }

@@ -98,8 +98,8 @@ super::pages! {
         why: "the record of the last apply cannot be read, so nothing is known about what was unpacked",
         fix: "remove usr/lib/tenon/image/record.json from the root and apply again";
     UNKNOWN_RESOURCE = "TN03840" "image-unknown-resource",
-        why: "only resources of the plan can be explained",
-        fix: "see the names with `tenon image plan`: KIND/KEY, such as sysctl/kernel.panic";
+        why: "only resources, rules and exceptions of the plan can be explained",
+        fix: "see the names with `tenon image plan`: KIND/KEY such as sysctl/kernel.panic, rule/ID, exception/NAME";
     UNKNOWN_COMPONENT = "TN03841" "image-unknown-component",
         why: "a component is something that Tenon knows where to get and where to put",
         fix: "see the components in docs/guides/images.md; anything else is a download in spec.files";
@@ -118,6 +118,12 @@ super::pages! {
     NO_FAMILY = "TN03846" "image-no-family",
         why: "without a root nothing says for which distribution the plan shall be",
         fix: "give --family, spec.family in the config, or --root";
+    BAD_EXCEPTION = "TN03856" "image-bad-exception",
+        why: "an exception is acted upon, so it must say plainly what it is about, and why",
+        fix: "correct the table; docs/guides/images.md shows the form";
+    NOTHING_TO_CHECK = "TN03857" "image-nothing-to-check",
+        why: "a check of nothing would end well whatever the root holds",
+        fix: "give a kind of resource, or a feature that the plan has";
     EXCEPTION_EXPIRED = "TN03847" "image-exception-expired",
         why: "whoever made the exception wanted to think about it again by that day",
         fix: "give it a later day if its reason still holds, or remove it";

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::merge::Exception;
+use super::exception::Exception;
 use super::profile::Profile;
 use super::resource::{Resource, Scope};
 use crate::codes::image::{COMPONENT_VERSION, UNKNOWN_COMPONENT};
@@ -140,12 +140,11 @@ impl Chosen<'_> {
         if let Some(package) = package {
             self.wish("package-absent", json!({"name": package}), profile)?;
             profile.exceptions.push(Exception {
-                rule: None,
                 resource: Some(format!("package/{package}")),
                 keep: Some(FEATURE.to_owned()),
                 reason: format!("the config asks for {} from its publisher", self.name),
-                expires: None,
                 feature: FEATURE.to_owned(),
+                ..Exception::default()
             });
         }
         for unit in self.row["unit"].as_array().into_iter().flatten() {

@@ -8,8 +8,8 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::check::{Check, State};
+use super::exception::Exception;
 use super::item::Act;
-use super::merge::Exception;
 use super::packages::{Installed, Package};
 use super::plan::ImagePlan;
 use super::resource::Resource;

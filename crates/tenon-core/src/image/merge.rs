@@ -6,42 +6,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use super::exception::{CONFIG, Exception, decision};
 use super::kind::{Field, Merge};
 use super::resource::Resource;
-use crate::codes::image::{CONFLICT, EXCEPTION_EXPIRED, EXCEPTION_UNUSED, SHORT_REASON};
+use crate::codes::image::CONFLICT;
 use crate::problem::Problem;
-
-/// The shortest reason that says something.
-const SHORTEST_REASON: usize = 20;
-
-/// A decision that somebody took and can be asked about.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exception {
-    /// A rule of a benchmark that is waived.
-    pub rule: Option<String>,
-    /// The resource whose conflict is settled: `sysctl/net.ipv4.ip_forward`.
-    pub resource: Option<String>,
-    /// The feature whose wish is kept.
-    pub keep: Option<String>,
-    pub reason: String,
-    /// A day, `2027-01-31`.
-    pub expires: Option<String>,
-    /// Who made it: a profile's name or `config`.
-    pub feature: String,
-}
-
-impl Exception {
-    pub fn to_json(&self) -> Value {
-        json!({
-            "rule": self.rule,
-            "resource": self.resource,
-            "keep": self.keep,
-            "reason": self.reason,
-            "expires": self.expires,
-            "feature": self.feature,
-        })
-    }
-}
 
 /// What came out of a merge.
 #[derive(Debug, Default)]
@@ -72,30 +41,20 @@ impl Merged {
     fn add(&mut self, mut group: Vec<Resource>, exceptions: &[Exception]) {
         group.sort_by(|left, right| left.reasons.cmp(&right.reasons));
         let name = group[0].name();
-        if let Some(keep) = keep_for(exceptions, &name) {
-            let kept = group.iter().any(|one| one.reasons.iter().any(|r| r.feature == keep));
-            let disagree = group.windows(2).any(|pair| together(&pair[0], &pair[1]).is_err());
-            if kept && disagree {
-                group.retain(|one| one.reasons.iter().any(|reason| reason.feature == keep));
-                self.settled.push(name);
-            }
+        let mut outcome = agreed(&group);
+        if let (Err(_), Some((keep, by))) = (&outcome, kept(exceptions, &name))
+            && group.iter().any(|one| one.asked_by(keep))
+        {
+            // What the user asks for was not known to whoever made a profile.
+            let stays = |one: &Resource| by != CONFIG && one.asked_by(CONFIG);
+            group.retain(|one| one.asked_by(keep) || stays(one));
+            self.settled.push(name);
+            outcome = agreed(&group);
         }
-        let mut group = group.into_iter();
-        let Some(mut one) = group.next() else { return };
-        for next in group {
-            match together(&one, &next) {
-                Ok(both) => one = both,
-                Err(field) => {
-                    self.problems.push(conflict(&one, &next, field));
-                    return;
-                }
-            }
+        match outcome {
+            Ok(one) => self.resources.push(one),
+            Err(problem) => self.problems.push(problem),
         }
-        if let Some(problem) = empty_range(&one) {
-            self.problems.push(problem);
-            return;
-        }
-        self.resources.push(one);
     }
 
     /// Kinds that want the opposite of each other: a package and its absence, a file and its
@@ -126,12 +85,17 @@ impl Merged {
             self.resources.iter().position(|one| one.kind.name == kind && one.key == key)
         };
         let (Some(wanted), Some(unwanted)) = (find(pair.0), find(pair.1)) else { return };
-        let keeps = |at: usize, keep: &str| {
-            self.resources[at].reasons.iter().any(|reason| reason.feature == keep)
-        };
-        for name in [self.resources[wanted].name(), self.resources[unwanted].name()] {
-            let Some(keep) = keep_for(exceptions, &name) else { continue };
-            let loser = if keeps(wanted, keep) { unwanted } else { wanted };
+        let pair = [wanted, unwanted];
+        for name in pair.map(|at| self.resources[at].name()) {
+            let Some((keep, by)) = kept(exceptions, &name) else { continue };
+            let Some(winner) = pair.into_iter().find(|at| self.resources[*at].asked_by(keep))
+            else {
+                continue;
+            };
+            let loser = if winner == wanted { unwanted } else { wanted };
+            if by != CONFIG && self.resources[loser].asked_by(CONFIG) {
+                continue;
+            }
             self.settled.push(name);
             self.resources.remove(loser);
             return;
@@ -141,9 +105,22 @@ impl Merged {
     }
 }
 
-fn keep_for<'a>(exceptions: &'a [Exception], name: &str) -> Option<&'a str> {
-    let of_it = exceptions.iter().find(|one| one.resource.as_deref() == Some(name));
-    of_it.and_then(|one| one.keep.as_deref())
+/// The feature that an exception keeps, and who made the exception.
+fn kept<'a>(exceptions: &'a [Exception], name: &str) -> Option<(&'a str, &'a str)> {
+    let one = decision(exceptions, name)?;
+    Some((one.keep.as_deref()?, one.feature.as_str()))
+}
+
+/// All wishes for one thing as one, or the first conflict among them.
+fn agreed(group: &[Resource]) -> Result<Resource, Problem> {
+    let mut one = group[0].clone();
+    if is_empty_range(&one) {
+        return Err(conflict(&one, &one, "range"));
+    }
+    for next in &group[1..] {
+        one = together(&one, next).map_err(|field| conflict(&one, next, field))?;
+    }
+    Ok(one)
 }
 
 /// Both wishes as one, or the name of the field over which they differ.
@@ -167,7 +144,7 @@ fn together(left: &Resource, right: &Resource) -> Result<Resource, &'static str>
     both.rules.sort_unstable();
     both.rules.dedup();
     both.required |= right.required;
-    Ok(both)
+    if is_empty_range(&both) { Err("range") } else { Ok(both) }
 }
 
 fn join(field: &Field, left: &Value, right: &Value) -> Option<Value> {
@@ -213,14 +190,14 @@ fn union(left: &Value, right: &Value) -> Option<Value> {
     }
 }
 
-/// A floor above a ceiling, or a value outside of both, is a conflict within one resource.
-fn empty_range(one: &Resource) -> Option<Problem> {
+/// True for a floor above a ceiling, and for a value outside of both.
+fn is_empty_range(one: &Resource) -> bool {
     let value = one.text("value").and_then(|text| text.parse::<i64>().ok());
     let (floor, ceiling) = (one.number("floor"), one.number("ceiling"));
     let low = floor.is_some_and(|floor| ceiling.or(value).is_some_and(|top| top < floor))
         || floor.zip(value).is_some_and(|(floor, value)| value < floor);
     let high = ceiling.zip(value).is_some_and(|(ceiling, value)| value > ceiling);
-    (low || high).then(|| conflict(one, one, "range"))
+    low || high
 }
 
 /// Names both sides with their reasons. The values are in `tenon image plan --explain`.
@@ -228,7 +205,12 @@ fn conflict(left: &Resource, right: &Resource, field: &str) -> Problem {
     let what = format!("{} is wanted in two ways ({field})", left.name());
     let mut sides: Vec<String> = Vec::new();
     for one in [left, right] {
-        let value = one.fields.get(field).map_or_else(String::new, |value| format!(" = {value}"));
+        let said = |name: &str| match (name, one.fields.get(name)?) {
+            (name, value) if name == field => Some(format!(" = {value}")),
+            (name, value) => Some(format!(" {name} {value}")),
+        };
+        let names = if field == "range" { &["value", "floor", "ceiling"][..] } else { &[field] };
+        let value: String = names.iter().filter_map(|name| said(name)).collect();
         for reason in &one.reasons {
             let line = format!("{}{value}: {}", reason.feature, reason.why);
             if !sides.contains(&line) {
@@ -244,33 +226,6 @@ fn conflict(left: &Resource, right: &Resource, field: &str) -> Problem {
     Problem::new(&CONFLICT, what).fix(fix).details(sides)
 }
 
-/// Exceptions must say why, and must be needed.
-pub fn judge(exceptions: &[Exception], used: impl Fn(&Exception) -> bool) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    for exception in exceptions {
-        let of = exception.resource.as_ref().or(exception.rule.as_ref());
-        let of = of.map_or("nothing", String::as_str);
-        if exception.reason.chars().count() < SHORTEST_REASON {
-            let what = format!("the exception for {of} has too short a reason");
-            problems.push(Problem::new(&SHORT_REASON, what));
-        } else if !used(exception) {
-            let what = format!("the exception for {of} is not needed");
-            problems.push(Problem::new(&EXCEPTION_UNUSED, what));
-        }
-    }
-    problems
-}
-
-/// Exceptions whose day lies before `today`, a day of the same form.
-pub fn expired(exceptions: &[Exception], today: &str) -> Vec<Problem> {
-    let past = |one: &&Exception| one.expires.as_deref().is_some_and(|day| day < today);
-    let problem = |one: &Exception| {
-        let of = one.resource.as_ref().or(one.rule.as_ref()).map_or("nothing", String::as_str);
-        Problem::new(&EXCEPTION_EXPIRED, format!("the exception for {of} has expired"))
-    };
-    exceptions.iter().filter(past).map(problem).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -283,12 +238,11 @@ mod tests {
 
     fn exception(resource: &str, keep: &str) -> Exception {
         Exception {
-            rule: None,
             resource: Some(resource.into()),
             keep: Some(keep.into()),
             reason: "the node routes the traffic of its pods".into(),
-            expires: None,
             feature: "base".into(),
+            ..Exception::default()
         }
     }
 
@@ -348,13 +302,25 @@ mod tests {
         assert_eq!(merged.resources[0].text("value"), Some("1"));
     }
 
+    /// Who asked for 1 and for 0, who made the exception and what it keeps, and what comes of it.
     #[test]
-    fn an_exception_lasts_to_the_end_of_its_day() {
-        let mut one = exception("sysctl/f", "base");
-        one.expires = Some("2027-01-31".into());
-        assert!(expired(&[one.clone()], "2027-01-31").is_empty());
-        assert_eq!(expired(&[one], "2027-02-01").len(), 1);
-        assert!(expired(&[exception("sysctl/f", "base")], "2027-02-01").is_empty());
+    fn only_the_user_decides_against_the_user() {
+        for (asked, by, keep, comes) in [
+            (["base", "cis"], "cis", "base", Some("1")),
+            (["base", "config"], "cis", "base", None),
+            (["base", "config"], "config", "base", Some("1")),
+            (["base", "config"], "config", "config", Some("0")),
+            (["base", "cis"], "config", "cis", Some("0")),
+            (["base", "cis"], "config", "nobody", None),
+        ] {
+            let wishes = [(asked[0], "1"), (asked[1], "0")]
+                .map(|(who, value)| wish(who, "sysctl", json!({"key": "f", "value": value})));
+            let shipped = exception("sysctl/f", "base");
+            let own = Exception { feature: by.into(), ..exception("sysctl/f", keep) };
+            let merged = merge(wishes.to_vec(), &[shipped, own]);
+            let found = merged.resources.first().and_then(|one| one.text("value"));
+            assert_eq!((found, merged.problems.len()), (comes, usize::from(comes.is_none())));
+        }
     }
 
     #[test]
@@ -382,6 +348,8 @@ mod tests {
             let merged = merge(wishes(), &[exception(&name, "cis")]);
             assert_eq!(merged.resources.len(), 1);
             assert_eq!(merged.resources[0].kind.name, unwanted.0);
+            let typo = merge(wishes(), &[exception(&name, "ciss")]);
+            assert_eq!((typo.resources.len(), typo.problems.len()), (2, 1));
         }
     }
 
@@ -391,7 +359,10 @@ mod tests {
             wish("base", "sysctl", json!({"key": "p", "floor": 100})),
             wish("cis", "sysctl", json!({"key": "p", "value": "50"})),
         ];
-        assert_eq!(merge(wishes, &[]).problems.len(), 1);
+        let problems = merge(wishes.clone(), &[]).problems;
+        assert_eq!(problems[0].details, ["base floor 100: ", "cis value \"50\": "]);
+        let merged = merge(wishes, &[exception("sysctl/p", "base")]);
+        assert_eq!((merged.resources.len(), merged.problems.len()), (1, 0));
     }
 
     #[test]
@@ -411,16 +382,5 @@ mod tests {
             turned.reverse();
             assert_eq!(merge(turned, &[]).resources, first);
         }
-    }
-
-    #[test]
-    fn exceptions_are_judged() {
-        let mut short = exception("sysctl/a", "base");
-        short.reason = "because".into();
-        let list = [short, exception("sysctl/b", "base")];
-        let problems = judge(&list, |_| false);
-        let codes: Vec<_> = problems.iter().map(|problem| problem.page.slug).collect();
-        assert_eq!(codes, ["image-short-reason", "image-exception-unused"]);
-        assert!(judge(&list[1..], |_| true).is_empty());
     }
 }

@@ -114,6 +114,11 @@ impl Resource {
         format!("{}/{}", self.kind.name, self.key)
     }
 
+    /// True if a feature is among those that want it.
+    pub fn asked_by(&self, feature: &str) -> bool {
+        self.reasons.iter().any(|reason| reason.feature == feature)
+    }
+
     pub fn text(&self, field: &str) -> Option<&str> {
         self.fields.get(field).and_then(Value::as_str)
     }
