@@ -19,6 +19,7 @@
 //! manifest   what is in an image; two of them compared
 //! merge      many wishes into one description; conflicts
 //! need       what Kubernetes needs, held against what would break it
+//! origin     where the content of a root came from
 //! packer     templates for Packer
 //! packages   what is installed; command lines that change it
 //! plan       all of it: what is wanted into a plan
@@ -43,6 +44,7 @@ pub mod kind;
 pub mod manifest;
 pub mod merge;
 pub mod need;
+pub mod origin;
 pub mod packages;
 pub mod packer;
 pub mod plan;
