@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::check::{Check, State};
 use super::merge::Exception;
-use super::need::{Need, What};
+use super::need::Need;
 use super::plan::ImagePlan;
 use super::profile::Profile;
 use super::resource::{Reason, Resource, Scope};
@@ -191,7 +191,7 @@ fn reason(one: &Reason) -> String {
 
 /// One line for each profile.
 pub fn profiles(list: &[Profile]) -> String {
-    let row = |one: &Profile| wrapped(&format!("{:<12}", one.name), &one.about, 12);
+    let row = |one: &Profile| wrapped(&format!("{:<19}", one.name), &one.about, 19);
     list.iter().map(row).collect()
 }
 
@@ -231,14 +231,7 @@ fn scoped(scope: &Scope) -> String {
 }
 
 fn need_line(need: &Need) -> String {
-    let (kind, what) = match &need.what {
-        What::Exec(path) => ("exec", path),
-        What::Write(path) => ("write", path),
-        What::Module(name) => ("module", name),
-        What::Port(port) => ("port", port),
-        What::Unit(name) => ("unit", name),
-    };
-    wrapped(&format!("  {kind} {what}:"), &need.reason.why, 4)
+    wrapped(&format!("  {} {}:", need.word(), need.name), &need.reason.why, 4)
 }
 
 #[cfg(test)]

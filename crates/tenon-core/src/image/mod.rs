@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! accounts   lines of passwd, group and shadow
+//! audit      rules of the audit daemon, for the calls that a machine has
 //! cached     container images that the image carries
 //! catalogue  rules of benchmarks, and what answers each
 //! check      what verify says
@@ -27,6 +28,7 @@
 //! ```
 
 pub mod accounts;
+mod audit;
 pub mod cached;
 pub mod catalogue;
 pub mod check;

@@ -76,7 +76,8 @@ pub fn resolve(wanted: &Wanted) -> Result<ImagePlan, Vec<Problem>> {
     let exceptions: Vec<_> = shipped.chain(wanted.exceptions.iter().cloned()).collect();
     let known: BTreeSet<String> = wishes.iter().flat_map(|wish| wish.rules.clone()).collect();
 
-    let merged = merge::merge(wishes, &exceptions);
+    let mut merged = merge::merge(wishes, &exceptions);
+    repeat_sshd(&mut merged.resources);
     let mut problems = merged.problems;
     let kept: Vec<_> = used(exceptions, &merged.settled, &merged.resources, &needs);
     problems.extend(need::broken(&needs, &merged.resources, &kept));
@@ -117,7 +118,7 @@ fn compose(wanted: &Wanted) -> Result<Vec<Profile>, Vec<Problem>> {
         }
         match read(&name) {
             Ok(profile) => {
-                open.extend(profile.requires.iter().cloned());
+                open.extend(profile.stands_on(wanted.family.name).map(str::to_owned));
                 found.push(profile);
             }
             Err(more) => problems.extend(more),
@@ -151,8 +152,22 @@ fn fill(wish: &mut Resource, wanted: &Wanted, needs: &[Need]) {
         ("{{kubernetes}}", wanted.kubernetes.clone()),
         ("{{tcp-ports}}", need::ports(needs, "tcp")),
         ("{{udp-ports}}", need::ports(needs, "udp")),
+        ("{{changing-paths}}", need::changing_paths(needs)),
     ] {
         *content = content.replace(name, &value);
+    }
+}
+
+/// Auditors read the main file of sshd alone: where it asks, all settled directives stand in it.
+fn repeat_sshd(resources: &mut [Resource]) {
+    const MARK: &str = "{{sshd}}\n";
+    let of_kind = resources.iter().filter(|one| one.kind.name == "sshd");
+    let line = |one: &Resource| format!("{} {}\n", one.key, one.text("value").unwrap_or_default());
+    let lines: String = of_kind.map(line).collect();
+    for one in resources {
+        if let Some(Value::String(content)) = one.fields.get_mut("content") {
+            *content = content.replace(MARK, &lines);
+        }
     }
 }
 
