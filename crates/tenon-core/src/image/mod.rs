@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! accounts   lines of passwd, group and shadow
+//! act        one thing that is made true, and looked at
 //! cached     container images that the image carries
 //! catalogue  rules of benchmarks, and what answers each
 //! check      what verify says
@@ -27,6 +28,7 @@
 //! ```
 
 pub mod accounts;
+pub mod act;
 pub mod cached;
 pub mod catalogue;
 pub mod check;
