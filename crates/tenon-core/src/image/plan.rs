@@ -87,10 +87,11 @@ pub fn resolve(wanted: &Wanted) -> Result<ImagePlan, Vec<Problem>> {
         kept.contains(exception) || exception.rule.as_ref().is_some_and(|rule| known.contains(rule))
     }));
     problems.extend(without_checksum(&merged.resources, &wanted.architecture));
+    let items = item::lower(&merged.resources, wanted.family, &wanted.architecture);
+    problems.extend(item::clashes(&items));
     if !problems.is_empty() {
         return Err(problems);
     }
-    let items = item::lower(&merged.resources, wanted.family, &wanted.architecture);
     Ok(ImagePlan {
         name: wanted.name.clone(),
         family: wanted.family,
@@ -180,14 +181,16 @@ fn used(
 ) -> Vec<Exception> {
     let broken: Vec<String> =
         need::broken(needs, resources, &[]).iter().map(|p| p.what.clone()).collect();
-    let decides = |exception: &Exception| match (&exception.resource, &exception.rule) {
+    let decides = |exception: &&Exception| match (&exception.resource, &exception.rule) {
         (Some(name), _) => {
-            settled.contains(name) || broken.iter().any(|what| what.starts_with(name.as_str()))
+            let settles = merge::deciding(&exceptions, name) == Some(*exception);
+            settles && settled.contains(name)
+                || broken.iter().any(|what| what.starts_with(name.as_str()))
         }
         (None, Some(_)) => true,
         (None, None) => false,
     };
-    exceptions.into_iter().filter(decides).collect()
+    exceptions.iter().filter(decides).cloned().collect()
 }
 
 fn without_checksum(resources: &[Resource], architecture: &str) -> Vec<Problem> {
