@@ -121,8 +121,12 @@ fn real_names(plan: &ImagePlan, one: &Resource) -> String {
 
 fn exception(one: &Exception) -> String {
     let of = one.resource.as_deref().or(one.rule.as_deref()).unwrap_or_default();
-    let keep = one.keep.as_ref().map_or_else(String::new, |keep| format!(" keeps {keep}"));
-    wrapped(&format!("  {of}{keep} ({}):", one.feature), &one.reason, 4)
+    let side = match &one.keep {
+        Some(keep) if *keep == one.feature => format!(" keeps {keep}"),
+        Some(keep) => format!(" keeps {keep} ({})", one.feature),
+        None => format!(" ({})", one.feature),
+    };
+    wrapped(&format!("  {of}{side}:"), &one.reason, 4)
 }
 
 /// What differs between a root and the plan.

@@ -148,10 +148,11 @@ fn has_tight_umask(unit: &Resource) -> bool {
     masks.filter_map(|mask| u32::from_str_radix(mask, 8).ok()).any(|mask| mask & 0o055 != 0)
 }
 
-/// True if the resource says `setting/SELINUX=enforcing`, itself or as a line of a whole file.
+/// True if the resource says `setting//etc/selinux/config:SELINUX=enforcing`, itself or as a line of
+/// a whole file.
 fn says(resource: &Resource, what: &str) -> bool {
     let value = resource.text("value").or(resource.text("policy")).unwrap_or_default();
-    let line = what.rsplit('/').next().unwrap_or_default();
+    let line = what.rsplit(['/', ':']).next().unwrap_or_default();
     let in_file = || {
         let content = resource.text("content").unwrap_or_default();
         content.lines().any(|found| found.trim() == line)
@@ -174,7 +175,7 @@ fn is_swap(resource: &Resource) -> bool {
     match resource.kind.name {
         "mount" => resource.text("type") == Some("swap"),
         "unit" => resource.key.ends_with(".swap") && resource.text("state") == Some("enabled"),
-        "block" | "file" if resource.key == "/etc/fstab" => {
+        "block" | "file" if resource.part("path") == "/etc/fstab" => {
             resource.text("content").unwrap_or_default().lines().any(in_table)
         }
         _ => false,

@@ -18,6 +18,7 @@ static SHIPPED: &[(&str, &str)] = &[
     ("minimal", include_str!("../../../../profiles/minimal.toml")),
     ("stig", include_str!("../../../../profiles/stig.toml")),
     ("fedramp", include_str!("../../../../profiles/fedramp.toml")),
+    ("fedramp-high", include_str!("../../../../profiles/fedramp-high.toml")),
     ("fips", include_str!("../../../../profiles/fips.toml")),
     ("gpu-nvidia", include_str!("../../../../profiles/gpu-nvidia.toml")),
     ("neuron", include_str!("../../../../profiles/neuron.toml")),
