@@ -127,6 +127,12 @@ pub const PACKAGES: Part = Part {
     recipe: packages::recipe,
     build: packages::build,
 };
+pub const DNF: Part = Part {
+    name: "dnf",
+    about: "Debian with dnf and rpm, to play Amazon Linux",
+    recipe: root::dnf_recipe,
+    build: root::build_dnf,
+};
 pub const SCAP: Part = Part {
     name: "scap",
     about: "OpenSCAP of Debian, with the rules of its newest suite",
@@ -149,6 +155,7 @@ const PARTS: &[Part] = &[
     SERVER,
     PACKAGES,
     SCAP,
+    DNF,
 ];
 
 pub fn run(args: &Args) -> anyhow::Result<()> {

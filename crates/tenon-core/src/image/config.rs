@@ -26,12 +26,14 @@ const SPEC: &[&str] = &[
     "arch",
     "kubernetes",
     "profiles",
+    "cis",
     "components",
     "cachedImages",
     "files",
     "exceptions",
     "packer",
 ];
+const CIS: &[&str] = &["level"];
 const COMPONENT: &[&str] = &["version", "source", "sha256"];
 const CACHED: &[&str] = &["name", "ref", "digest", "pin", "names"];
 const PACKER: &[&str] = &["rootVolumeGiB", "volumeType", "encrypt"];
@@ -66,6 +68,8 @@ pub struct ImageConfig {
     pub profiles: Option<Vec<String>>,
     /// The file or the flag that named them last.
     pub profiles_from: String,
+    /// The profile of the level of CIS that is asked for by number.
+    pub cis: Option<&'static str>,
     pub components: BTreeMap<String, Component>,
     /// By name.
     pub cached: BTreeMap<String, Resource>,
@@ -170,6 +174,9 @@ impl ImageConfig {
         if spec.has("profiles") {
             self.profiles = Some(reader.texts(&spec, "profiles"));
             origin.clone_into(&mut self.profiles_from);
+        }
+        if let Some(cis) = reader.inner(&spec, "cis", &[CIS]) {
+            over(&mut self.cis, reader.parsed(&cis, "level", "1 or 2", cis_level));
         }
         self.components(reader, &spec, origin);
         self.cached(reader, &spec, origin);
@@ -294,6 +301,7 @@ impl ImageConfig {
         let kubernetes = self.kubernetes.clone().unwrap_or_else(|| KUBERNETES.to_owned());
         let shipped = || PROFILES.iter().map(|name| (*name).to_owned()).collect();
         let mut profiles = self.profiles.clone().unwrap_or_else(shipped);
+        profiles.extend(self.cis.map(str::to_owned));
         let mut own_profiles = own;
         if !self.components.is_empty() {
             profiles.push(component::FEATURE.to_owned());
@@ -366,6 +374,14 @@ fn version(text: &str) -> Option<String> {
     (starts && text.len() <= 63 && text.bytes().all(fits)).then(|| text.to_owned())
 }
 
+/// The profile of a level.
+fn cis_level(text: &str) -> Option<&'static str> {
+    [("1", "cis"), ("2", "cis-level2")]
+        .into_iter()
+        .find(|(level, _)| *level == text)
+        .map(|(_, p)| p)
+}
+
 fn is_hex(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit())
 }
@@ -436,6 +452,18 @@ mod tests {
                 ("`spec.release` is not a release", 0),
             ]
         );
+    }
+
+    #[test]
+    fn the_level_of_cis_is_a_number() {
+        let profiles = |spec: &str| {
+            let config = read(&[config(&format!("  family: debian\n{spec}"))], &[]).unwrap();
+            plan::resolve(&config.wanted(None, Vec::new()).unwrap()).unwrap().profiles
+        };
+        assert_eq!(profiles("  cis: {level: 1}\n"), ["base", "cis"]);
+        let second = profiles("  profiles: [base]\n  cis: {level: 2}\n");
+        assert_eq!(second, ["base", "cis", "cis-level2", "apparmor"]);
+        assert_eq!(told("  cis: {level: 3}\n", &[])[0].0, "`spec.cis.level` is not 1 or 2");
     }
 
     #[test]

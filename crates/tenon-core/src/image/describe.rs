@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
+use super::act::Act;
 use super::catalogue::{self, Answer, Catalogue};
 use super::check::{Check, State};
 use super::exception::Exception;
-use super::need::{Need, What};
+use super::need::Need;
 use super::plan::ImagePlan;
 use super::profile::Profile;
 use super::resource::{Reason, Resource, Scope};
@@ -121,14 +122,18 @@ fn real_names(plan: &ImagePlan, one: &Resource) -> String {
 }
 
 fn exception(one: &Exception) -> String {
-    let keep = one.keep.as_ref().map_or_else(String::new, |keep| format!(" keeps {keep}"));
     let until = one.expires.as_ref().map_or_else(String::new, |day| format!(" until {day}"));
     let mut limits = scoped(&one.images);
     if !one.paths.is_empty() {
         limits.push_str(&format!("[below {}] ", one.paths.join(", ")));
     }
     let limits = if limits.is_empty() { limits } else { format!(" {}", limits.trim_end()) };
-    wrapped(&format!("  {}{keep}{limits}{until} ({}):", one.subject(), one.feature), &one.reason, 4)
+    let side = match &one.keep {
+        Some(keep) if *keep == one.feature => format!(" keeps {keep}"),
+        Some(keep) => format!(" keeps {keep} ({})", one.feature),
+        None => format!(" ({})", one.feature),
+    };
+    wrapped(&format!("  {}{side}{limits}{until}:", one.subject()), &one.reason, 4)
 }
 
 /// What differs between a root and the plan.
@@ -192,7 +197,7 @@ fn explain_resource(plan: &ImagePlan, one: &Resource) -> Told {
         text.push_str(&wrapped("rules", &one.rules.join(", "), 2));
     }
     let items = plan.items.iter().filter(|item| item.from.contains(&name));
-    let items: Vec<String> = items.map(|item| named(item.act.name())).collect();
+    let items: Vec<String> = items.map(|item| named(&item.act)).collect();
     text.push_str("made true by\n");
     text.extend(items.iter().map(|item| format!("  {item}\n")));
     let own = plan.exceptions.iter().filter(|one| one.resource.as_ref() == Some(&name));
@@ -205,7 +210,8 @@ fn explain_resource(plan: &ImagePlan, one: &Resource) -> Told {
     Told { text, value }
 }
 
-fn named((act, key): (&str, &str)) -> String {
+fn named(act: &Act) -> String {
+    let (act, key) = act.name();
     format!("{act} {key}")
 }
 
@@ -287,7 +293,7 @@ fn reason(one: &Reason) -> String {
 
 /// One line for each profile.
 pub fn profiles(list: &[Profile]) -> String {
-    let row = |one: &Profile| wrapped(&format!("{:<12}", one.name), &one.about, 12);
+    let row = |one: &Profile| wrapped(&format!("{:<19}", one.name), &one.about, 19);
     list.iter().map(row).collect()
 }
 
@@ -327,14 +333,7 @@ fn scoped(scope: &Scope) -> String {
 }
 
 fn need_line(need: &Need) -> String {
-    let (kind, what) = match &need.what {
-        What::Exec(path) => ("exec", path),
-        What::Write(path) => ("write", path),
-        What::Module(name) => ("module", name),
-        What::Port(port) => ("port", port),
-        What::Unit(name) => ("unit", name),
-    };
-    wrapped(&format!("  {kind} {what}:"), &need.reason.why, 4)
+    wrapped(&format!("  {} {}:", need.word(), need.name), &need.reason.why, 4)
 }
 
 #[cfg(test)]

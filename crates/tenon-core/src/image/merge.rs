@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::exception::{CONFIG, Exception, decision};
+use super::effective::fits;
+use super::exception::{CONFIG, Exception, contradictions, decision};
 use super::kind::{Field, Merge};
 use super::resource::Resource;
 use crate::codes::image::CONFLICT;
@@ -33,94 +34,105 @@ pub fn merge(wishes: Vec<Resource>, exceptions: &[Exception]) -> Merged {
         merged.add(group, exceptions);
     }
     merged.opposites(exceptions);
+    merged.problems.extend(contradictions(exceptions));
     merged
 }
 
 impl Merged {
-    /// Makes one resource of a group, if its members can agree.
+    /// Makes one resource of a group, if its members can agree or an exception keeps some of them.
     fn add(&mut self, mut group: Vec<Resource>, exceptions: &[Exception]) {
-        group.sort_by(|left, right| left.reasons.cmp(&right.reasons));
+        group.sort_by_cached_key(|one| (one.reasons.clone(), one.to_json().to_string()));
         let name = group[0].name();
-        let mut outcome = agreed(&group);
-        if let (Err(_), Some((keep, by))) = (&outcome, kept(exceptions, &name))
-            && group.iter().any(|one| one.asked_by(keep))
-        {
-            // What the user asks for was not known to whoever made a profile.
-            let stays = |one: &Resource| by != CONFIG && one.asked_by(CONFIG);
-            group.retain(|one| one.asked_by(keep) || stays(one));
-            self.settled.push(name);
-            outcome = agreed(&group);
+        let field = match agreed(&group) {
+            Ok(one) => return self.resources.push(one),
+            Err(field) => field,
+        };
+        if let Some(exception) = decision(exceptions, &name) {
+            let stays = |one: &&Resource| one.is_of(exception) || is_beyond(exception, one);
+            let kept: Vec<_> = group.iter().filter(stays).cloned().collect();
+            if let Some(Ok(one)) = (!kept.is_empty()).then(|| agreed(&kept)) {
+                self.settled.push(name);
+                return self.resources.push(one);
+            }
         }
-        match outcome {
-            Ok(one) => self.resources.push(one),
-            Err(problem) => self.problems.push(problem),
-        }
+        self.problems.push(conflict(&name, &group.iter().collect::<Vec<_>>(), field));
     }
 
-    /// Kinds that want the opposite of each other: a package and its absence, a file and its
+    /// Kinds that want the opposite of each other: a package and its absence, a path and its
     /// absence, a unit that starts and a mask.
     fn opposites(&mut self, exceptions: &[Exception]) {
-        const PAIRS: &[(&str, &str)] = &[
-            ("package", "package-absent"),
-            ("file", "absent"),
-            ("link", "absent"),
-            ("unit", "mask"),
-        ];
-        for (wanted, unwanted) in PAIRS {
-            let names = |kind: &str, list: &[Resource]| -> Vec<String> {
-                let of_kind = list.iter().filter(|one| one.kind.name == kind);
-                of_kind.map(|one| one.key.clone()).collect()
-            };
-            let unwanted_names = names(unwanted, &self.resources);
-            for key in names(wanted, &self.resources) {
-                if unwanted_names.contains(&key) {
-                    self.oppose((wanted, unwanted), &key, exceptions);
-                }
-            }
+        let pairs: Vec<(String, String)> = self
+            .resources
+            .iter()
+            .flat_map(|wanted| self.resources.iter().map(move |unwanted| (wanted, unwanted)))
+            .filter(|(wanted, unwanted)| are_opposites(wanted, unwanted))
+            .map(|(wanted, unwanted)| (wanted.name(), unwanted.name()))
+            .collect();
+        for (wanted, unwanted) in pairs {
+            self.oppose(&wanted, &unwanted, exceptions);
         }
     }
 
-    fn oppose(&mut self, pair: (&str, &str), key: &str, exceptions: &[Exception]) {
-        let find = |kind: &str| {
-            self.resources.iter().position(|one| one.kind.name == kind && one.key == key)
-        };
-        let (Some(wanted), Some(unwanted)) = (find(pair.0), find(pair.1)) else { return };
-        let pair = [wanted, unwanted];
-        for name in pair.map(|at| self.resources[at].name()) {
-            let Some((keep, by)) = kept(exceptions, &name) else { continue };
-            let Some(winner) = pair.into_iter().find(|at| self.resources[*at].asked_by(keep))
-            else {
-                continue;
+    fn oppose(&mut self, wanted: &str, unwanted: &str, exceptions: &[Exception]) {
+        let find = |name: &str| self.resources.iter().find(|one| one.name() == name);
+        // An earlier exception may have removed one of them.
+        let (Some(first), Some(second)) = (find(wanted), find(unwanted)) else { return };
+        for name in [wanted, unwanted] {
+            let Some(exception) = decision(exceptions, name) else { continue };
+            let loser = match (first.is_of(exception), second.is_of(exception)) {
+                (true, false) if !is_beyond(exception, second) => unwanted,
+                (false, true) if !is_beyond(exception, first) => wanted,
+                _ => continue,
             };
-            let loser = if winner == wanted { unwanted } else { wanted };
-            if by != CONFIG && self.resources[loser].asked_by(CONFIG) {
-                continue;
-            }
-            self.settled.push(name);
-            self.resources.remove(loser);
+            self.settled.push(name.to_owned());
+            self.resources.retain(|one| one.name() != loser);
             return;
         }
-        let (wanted, unwanted) = (&self.resources[wanted], &self.resources[unwanted]);
-        self.problems.push(conflict(wanted, unwanted, "presence"));
+        let problem = conflict(wanted, &[first, second], "presence");
+        self.problems.push(problem);
     }
 }
 
-/// The feature that an exception keeps, and who made the exception.
-fn kept<'a>(exceptions: &'a [Exception], name: &str) -> Option<(&'a str, &'a str)> {
-    let one = decision(exceptions, name)?;
-    Some((one.keep.as_deref()?, one.feature.as_str()))
+impl Resource {
+    /// True if the feature that the exception keeps asked for it.
+    fn is_of(&self, exception: &Exception) -> bool {
+        exception.keep.as_deref().is_some_and(|keep| self.asked_by(keep))
+    }
 }
 
-/// All wishes for one thing as one, or the first conflict among them.
-fn agreed(group: &[Resource]) -> Result<Resource, Problem> {
+/// True for what the user asks for: whoever made a profile's exception did not know of it.
+fn is_beyond(exception: &Exception, one: &Resource) -> bool {
+    exception.feature != CONFIG && one.asked_by(CONFIG)
+}
+
+fn are_opposites(wanted: &Resource, unwanted: &Resource) -> bool {
+    match (wanted.kind.name, unwanted.kind.name) {
+        ("package", "package-absent") => wanted.key == unwanted.key,
+        ("unit", "mask") => {
+            let starts =
+                wanted.text("state") == Some("enabled") || wanted.text("content").is_some();
+            starts && wanted.key == unwanted.key
+        }
+        ("file" | "link" | "directory" | "download", "absent") => {
+            covers(&unwanted.key, &wanted.key)
+        }
+        _ => false,
+    }
+}
+
+/// True if what fits the pattern is the path, or a directory above it.
+fn covers(pattern: &str, path: &str) -> bool {
+    let mut parts = path.split('/');
+    pattern.split('/').all(|part| parts.next().is_some_and(|name| fits(name, part)))
+}
+
+/// All wishes of a group as one, or the name of the field over which they differ.
+fn agreed(group: &[Resource]) -> Result<Resource, &'static str> {
     let mut one = group[0].clone();
-    if is_empty_range(&one) {
-        return Err(conflict(&one, &one, "range"));
-    }
     for next in &group[1..] {
-        one = together(&one, next).map_err(|field| conflict(&one, next, field))?;
+        one = together(&one, next)?;
     }
-    Ok(one)
+    if is_empty_range(&one) { Err("range") } else { Ok(one) }
 }
 
 /// Both wishes as one, or the name of the field over which they differ.
@@ -144,7 +156,7 @@ fn together(left: &Resource, right: &Resource) -> Result<Resource, &'static str>
     both.rules.sort_unstable();
     both.rules.dedup();
     both.required |= right.required;
-    if is_empty_range(&both) { Err("range") } else { Ok(both) }
+    Ok(both)
 }
 
 fn join(field: &Field, left: &Value, right: &Value) -> Option<Value> {
@@ -190,40 +202,39 @@ fn union(left: &Value, right: &Value) -> Option<Value> {
     }
 }
 
-/// True for a floor above a ceiling, and for a value outside of both.
+/// A floor above a ceiling, or a value outside of both.
 fn is_empty_range(one: &Resource) -> bool {
     let value = one.text("value").and_then(|text| text.parse::<i64>().ok());
     let (floor, ceiling) = (one.number("floor"), one.number("ceiling"));
-    let low = floor.is_some_and(|floor| ceiling.or(value).is_some_and(|top| top < floor))
-        || floor.zip(value).is_some_and(|(floor, value)| value < floor);
-    let high = ceiling.zip(value).is_some_and(|(ceiling, value)| value > ceiling);
-    low || high
+    let above = |low: Option<i64>, high: Option<i64>| low.zip(high).is_some_and(|(l, h)| l > h);
+    above(floor, ceiling) || above(floor, value) || above(value, ceiling)
 }
 
-/// Names both sides with their reasons. The values are in `tenon image plan --explain`.
-fn conflict(left: &Resource, right: &Resource, field: &str) -> Problem {
-    let what = format!("{} is wanted in two ways ({field})", left.name());
-    let mut sides: Vec<String> = Vec::new();
-    for one in [left, right] {
-        let said = |name: &str| match (name, one.fields.get(name)?) {
-            (name, value) if name == field => Some(format!(" = {value}")),
-            (name, value) => Some(format!(" {name} {value}")),
+/// Names every side with its value and its reason.
+fn conflict(name: &str, sides: &[&Resource], field: &str) -> Problem {
+    let what = format!("{name} is wanted in two ways ({field})");
+    let mut lines: Vec<String> = Vec::new();
+    for one in sides {
+        let value = match field {
+            "range" => ["value", "floor", "ceiling"]
+                .iter()
+                .filter_map(|bound| Some(format!(" {bound} {}", one.fields.get(*bound)?)))
+                .collect(),
+            "presence" => format!(" {}", one.name()),
+            _ => one.fields.get(field).map_or_else(String::new, |value| format!(" = {value}")),
         };
-        let names = if field == "range" { &["value", "floor", "ceiling"][..] } else { &[field] };
-        let value: String = names.iter().filter_map(|name| said(name)).collect();
         for reason in &one.reasons {
             let line = format!("{}{value}: {}", reason.feature, reason.why);
-            if !sides.contains(&line) {
-                sides.push(line);
+            if !lines.contains(&line) {
+                lines.push(line);
             }
         }
     }
-    let name = left.name();
-    let keep = left.reasons.first().map_or("FEATURE", |reason| reason.feature.as_str());
+    let keep = sides[0].reasons.first().map_or("FEATURE", |reason| reason.feature.as_str());
     let fix = format!(
         "add an exception {{resource: {name}, keep: {keep}, reason: …}} with the feature that is right"
     );
-    Problem::new(&CONFLICT, what).fix(fix).details(sides)
+    Problem::new(&CONFLICT, what).fix(fix).details(lines)
 }
 
 #[cfg(test)]
@@ -244,45 +255,6 @@ mod tests {
             feature: "base".into(),
             ..Exception::default()
         }
-    }
-
-    #[test]
-    fn equal_and_compatible_wishes_are_one() {
-        let merged = merge(
-            vec![
-                wish(
-                    "cis",
-                    "sysctl",
-                    json!({"key": "a", "floor": 5, "reason": "x", "rules": ["r"]}),
-                ),
-                wish(
-                    "base",
-                    "sysctl",
-                    json!({"key": "a", "floor": 9, "ceiling": 20, "reason": "y"}),
-                ),
-                wish(
-                    "base",
-                    "mount",
-                    json!({"path": "/t", "source": "tmpfs", "type": "tmpfs",
-                                             "options": ["nodev"]}),
-                ),
-                wish(
-                    "cis",
-                    "mount",
-                    json!({"path": "/t", "source": "tmpfs", "type": "tmpfs",
-                                            "options": ["noexec"]}),
-                ),
-                wish("base", "package", json!({"name": "containerd", "version": "2.1"})),
-                wish("cis", "package", json!({"name": "containerd", "version": "2.1.9"})),
-            ],
-            &[],
-        );
-        assert!(merged.problems.is_empty(), "{:?}", merged.problems);
-        let [package, sysctl, mount] = &merged.resources[..] else { panic!("{merged:?}") };
-        assert_eq!(package.text("version"), Some("2.1.9"));
-        assert_eq!((sysctl.number("floor"), sysctl.number("ceiling")), (Some(9), Some(20)));
-        assert_eq!(sysctl.reasons.len(), 2);
-        assert_eq!(mount.texts("options"), ["nodev", "noexec"]);
     }
 
     #[test]
@@ -323,64 +295,17 @@ mod tests {
         }
     }
 
+    /// A profile keeps a package that the user does not want: only the user can settle that.
     #[test]
-    fn opposites_are_conflicts() {
-        for (wanted, unwanted, key) in [
-            (
-                ("package", json!({"name": "ufw"})),
-                ("package-absent", json!({"name": "ufw"})),
-                "ufw",
-            ),
-            (
-                ("link", json!({"path": "/a", "target": "b"})),
-                ("absent", json!({"path": "/a"})),
-                "/a",
-            ),
-        ] {
-            let wishes = || {
-                vec![
-                    wish("base", wanted.0, wanted.1.clone()),
-                    wish("cis", unwanted.0, unwanted.1.clone()),
-                ]
-            };
-            assert_eq!(merge(wishes(), &[]).problems.len(), 1, "{key}");
-            let name = format!("{}/{key}", unwanted.0);
-            let merged = merge(wishes(), &[exception(&name, "cis")]);
-            assert_eq!(merged.resources.len(), 1);
-            assert_eq!(merged.resources[0].kind.name, unwanted.0);
-            let typo = merge(wishes(), &[exception(&name, "ciss")]);
-            assert_eq!((typo.resources.len(), typo.problems.len()), (2, 1));
-        }
-    }
-
-    #[test]
-    fn a_value_outside_its_range_is_a_conflict() {
-        let wishes = vec![
-            wish("base", "sysctl", json!({"key": "p", "floor": 100})),
-            wish("cis", "sysctl", json!({"key": "p", "value": "50"})),
-        ];
-        let problems = merge(wishes.clone(), &[]).problems;
-        assert_eq!(problems[0].details, ["base floor 100: ", "cis value \"50\": "]);
-        let merged = merge(wishes, &[exception("sysctl/p", "base")]);
-        assert_eq!((merged.resources.len(), merged.problems.len()), (1, 0));
-    }
-
-    #[test]
-    fn the_order_of_wishes_changes_nothing() {
-        let wishes = [
-            wish("cis", "sysctl", json!({"key": "a", "floor": 5, "reason": "x"})),
-            wish("base", "sysctl", json!({"key": "a", "floor": 9, "reason": "y"})),
-            wish("stig", "sysctl", json!({"key": "b", "value": "1"})),
-            wish("base", "unit", json!({"name": "u", "drop-ins": {"a": "1"}})),
-            wish("gpu", "unit", json!({"name": "u", "drop-ins": {"b": "2"}})),
-        ];
-        let first = merge(wishes.to_vec(), &[]).resources;
-        for turn in 1..wishes.len() {
-            let mut turned = wishes.to_vec();
-            turned.rotate_left(turn);
-            assert_eq!(merge(turned.clone(), &[]).resources, first);
-            turned.reverse();
-            assert_eq!(merge(turned, &[]).resources, first);
+    fn opposites_of_the_user_need_the_user() {
+        for (by, left, problems) in [("base", 2, 1), ("config", 1, 0)] {
+            let wishes = vec![
+                wish("base", "package", json!({"name": "ufw"})),
+                wish("config", "package-absent", json!({"name": "ufw"})),
+            ];
+            let own = Exception { feature: by.into(), ..exception("package/ufw", "base") };
+            let merged = merge(wishes, &[own]);
+            assert_eq!((merged.resources.len(), merged.problems.len()), (left, problems), "{by}");
         }
     }
 }

@@ -79,19 +79,20 @@ pub fn resolve(wanted: &Wanted) -> Result<ImagePlan, Vec<Problem>> {
     let exceptions: Vec<Exception> = exceptions.cloned().collect();
     let rules = rules(&wishes, &profiles, wanted.family);
 
-    let merged = merge::merge(unwaived(wishes, &exceptions), &exceptions);
-    let mut problems = exception::contradictions(&exceptions);
-    problems.extend(merged.problems);
+    let mut merged = merge::merge(unwaived(wishes, &exceptions), &exceptions);
+    repeat_sshd(&mut merged.resources);
+    let mut problems = merged.problems;
     let kept = used(&exceptions, &merged.settled, &rules, (&needs, &merged.resources));
     problems.extend(need::broken(&needs, &merged.resources, &kept));
     // What a profile ships covers every composition; what the user adds must be needed here.
     let own = |one: &Exception| one.feature != CONFIG || kept.contains(one);
     problems.extend(exception::unused(&exceptions, own, rules.iter().map(String::as_str)));
     problems.extend(without_checksum(&merged.resources, &wanted.architecture));
+    let items = item::lower(&merged.resources, wanted.family, &wanted.architecture);
+    problems.extend(item::clashes(&items));
     if !problems.is_empty() {
         return Err(problems);
     }
-    let items = item::lower(&merged.resources, wanted.family, &wanted.architecture);
     Ok(ImagePlan {
         name: wanted.name.clone(),
         family: wanted.family,
@@ -119,7 +120,7 @@ fn compose(wanted: &Wanted) -> Result<Vec<Profile>, Vec<Problem>> {
         }
         match read(&name) {
             Ok(profile) => {
-                open.extend(profile.requires.iter().cloned());
+                open.extend(profile.stands_on(wanted.family.name).map(str::to_owned));
                 found.push(profile);
             }
             Err(more) => problems.extend(more),
@@ -153,6 +154,7 @@ fn fill(wish: &mut Resource, wanted: &Wanted, needs: &[Need]) {
         ("{{kubernetes}}", wanted.kubernetes.clone()),
         ("{{tcp-ports}}", need::ports(needs, "tcp")),
         ("{{udp-ports}}", need::ports(needs, "udp")),
+        ("{{changing-paths}}", need::changing_paths(needs)),
     ] {
         *content = content.replace(name, &value);
     }
@@ -175,6 +177,19 @@ fn unwaived(mut wishes: Vec<Resource>, exceptions: &[Exception]) -> Vec<Resource
     };
     wishes.retain(|wish| !needless(wish));
     wishes
+}
+
+/// Auditors read the main file of sshd alone: where it asks, all settled directives stand in it.
+fn repeat_sshd(resources: &mut [Resource]) {
+    const MARK: &str = "{{sshd}}\n";
+    let of_kind = resources.iter().filter(|one| one.kind.name == "sshd");
+    let line = |one: &Resource| format!("{} {}\n", one.key, one.text("value").unwrap_or_default());
+    let lines: String = of_kind.map(line).collect();
+    for one in resources {
+        if let Some(Value::String(content)) = one.fields.get_mut("content") {
+            *content = content.replace(MARK, &lines);
+        }
+    }
 }
 
 /// The exceptions that decided something: a conflict settled, a need set aside, a rule waived.
@@ -304,6 +319,7 @@ impl ImagePlan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::image::family::FAMILIES;
 
     fn wanted(profiles: &[(&str, &str)]) -> Wanted {
         let read = |(name, text): &(&str, &str)| Profile::read(name, text).unwrap();
@@ -468,10 +484,10 @@ mod tests {
     fn every_shipped_exception_decides_somewhere() {
         for name in profile::names() {
             let mut open = profile::shipped(name).unwrap().exceptions;
-            for family in family::FAMILIES {
-                let own = vec![name.to_owned()];
+            for (family, beside) in FAMILIES.iter().flat_map(|f| [(f, name), (f, "cis")]) {
+                let profiles = vec![name.to_owned(), beside.to_owned()];
                 let release = family.release.to_owned();
-                let wanted = Wanted { family, release, profiles: own, ..wanted(&[]) };
+                let wanted = Wanted { family, release, profiles, ..wanted(&[]) };
                 let kept = resolve(&wanted).map(|plan| plan.exceptions).unwrap_or_default();
                 open.retain(|one| !kept.contains(one));
             }

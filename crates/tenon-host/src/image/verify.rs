@@ -79,7 +79,7 @@ fn check(site: &Site<'_>, item: &Item) -> Check {
     let (act, key) = item.act.name();
     let mut check = Check {
         act: act.to_owned(),
-        key: key.to_owned(),
+        key: key.into_owned(),
         half: Half::Files,
         state: State::Pass,
         expected: String::new(),

@@ -36,9 +36,11 @@ const CHANGES: &[(&str, Change)] = &[
     ("file /etc/motd", |s| edit(s, "etc/motd", "w", "W")),
     ("file /etc/motd", |s| mode(s, "etc/motd", 0o666)),
     ("file /etc/motd", |s| fs::remove_file(s.at("etc/motd")).unwrap()),
-    ("block /etc/hosts", |s| edit(s, "etc/hosts", "10.0.0.1", "10.0.0.2")),
-    ("setting UMASK", |s| edit(s, "etc/login.defs", "027", "022")),
-    ("pam pam_unix.so", |s| edit(s, "etc/pam.d/common-auth", "remember=24", "nullok")),
+    ("block /etc/hosts:nodes", |s| edit(s, "etc/hosts", "10.0.0.1", "10.0.0.2")),
+    ("setting /etc/login.defs:UMASK", |s| edit(s, "etc/login.defs", "027", "022")),
+    ("pam /etc/pam.d/common-auth:pam_unix.so", |s| {
+        edit(s, "etc/pam.d/common-auth", "remember=24", "nullok")
+    }),
     ("file /etc/systemd/system.conf.d/90-tenon-limits.conf", |s| {
         edit(s, "etc/systemd/system.conf.d/90-tenon-limits.conf", "CORE=0:0", "CORE=0:1");
     }),
