@@ -7,6 +7,12 @@ use serde_json::{Value, json};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
+    /// The key that packages of a repository are signed with; without content it must be there.
+    Key {
+        path: String,
+        fingerprint: String,
+        content: Option<String>,
+    },
     /// By its real name in this family.
     Package {
         name: String,
@@ -107,7 +113,7 @@ impl Act {
     /// Its place in the order of apply: packages bring users and files, then ours are laid over.
     pub(super) fn rank(&self) -> usize {
         match self {
-            Act::NoPackage { .. } => 0,
+            Act::Key { .. } | Act::NoPackage { .. } => 0,
             Act::Package { .. } => 1,
             Act::Group { .. } => 2,
             Act::User { .. } => 3,
@@ -126,6 +132,7 @@ impl Act {
     /// A word for the kind of act, and what it is done to.
     pub fn name(&self) -> (&'static str, Cow<'_, str>) {
         match self {
+            Act::Key { path, .. } => ("key", path.into()),
             Act::Package { name, .. } => ("package", name.into()),
             Act::NoPackage { name } => ("no-package", name.into()),
             Act::Group { name, .. } => ("group", name.into()),
@@ -149,9 +156,10 @@ impl Act {
     /// The path at which it stands alone: no other act may say what is there.
     pub fn place(&self) -> Option<&str> {
         match self {
-            Act::Directory { path, .. } | Act::File { path, .. } | Act::Link { path, .. } => {
-                Some(path)
-            }
+            Act::Key { path, .. }
+            | Act::Directory { path, .. }
+            | Act::File { path, .. }
+            | Act::Link { path, .. } => Some(path),
             Act::Download { path, members, .. } if members.is_empty() => Some(path),
             _ => None,
         }
@@ -162,6 +170,9 @@ impl Act {
         let (kind, key) = self.name();
         let mode = |mode: u32| format!("{mode:04o}");
         let rest = match self {
+            Act::Key { fingerprint, content, .. } => {
+                json!({"fingerprint": fingerprint, "content": content})
+            }
             Act::Package { version, lock, .. } => json!({"version": version, "lock": lock}),
             Act::NoPackage { .. } | Act::Absent { .. } => json!({}),
             Act::Group { id, system, .. } => json!({"id": id, "system": system}),

@@ -25,6 +25,11 @@ impl Item {
     fn new(act: Act, from: &Resource) -> Item {
         Item { act, from: vec![from.name()] }
     }
+
+    /// True if it says where packages come from, and so must be true before they come.
+    pub fn is_source(&self) -> bool {
+        self.from.iter().all(|name| name.starts_with("repository/"))
+    }
 }
 
 /// The line of a shared file that a resource asks for.
@@ -231,7 +236,9 @@ fn single(one: &Resource, family: &Family, architecture: &str, items: &mut Vec<I
             items.extend(unit.into_iter().map(|act| Item::new(act, one)));
             Act::CachedImage { reference, digest, pin, names }
         }
-        "repository" => return items.extend(family.repository(one).map(|act| Item::new(act, one))),
+        "repository" => {
+            return items.extend(family.repository(one).map(|act| Item::new(act, one)));
+        }
         "crypto-policy" => file("/etc/crypto-policies/config", text("policy") + "\n", 0o644),
         "command" => Act::Command {
             name: key,

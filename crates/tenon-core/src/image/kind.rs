@@ -82,6 +82,7 @@ pub static KINDS: &[Kind] = &[
         fields: &[
             text("url").needed(),
             text("fingerprint").needed(),
+            text("key"),
             field("enabled", Shape::Flag),
         ],
     },

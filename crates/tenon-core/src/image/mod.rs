@@ -14,6 +14,7 @@
 //! effective  what holds when many files speak of one thing
 //! family     what differs between distributions
 //! item       resources, lowered to what is done to a root
+//! key        fingerprints of the keys of repositories
 //! kind       the kinds of resources and their fields
 //! resource   one wish, and whose it is
 //! manifest   what is in an image; two of them compared
@@ -39,6 +40,7 @@ pub mod edit;
 pub mod effective;
 pub mod family;
 pub mod item;
+pub mod key;
 pub mod kind;
 pub mod manifest;
 pub mod merge;

@@ -8,11 +8,12 @@ use sha2::{Digest, Sha256};
 
 use super::family::{self, Family};
 use super::item::{self, Act, Item};
+use super::key;
 use super::merge::{self, Exception};
 use super::need::{self, Need};
 use super::profile::{self, Profile};
 use super::resource::Resource;
-use crate::codes::image::{BAD_PLAN, EDITED_PLAN, NO_CHECKSUM, PROFILES_CLASH};
+use crate::codes::image::{BAD_PLAN, BAD_RESOURCE, EDITED_PLAN, NO_CHECKSUM, PROFILES_CLASH};
 use crate::problem::{Place, Problem};
 
 /// The schema of a plan.
@@ -88,6 +89,7 @@ pub fn resolve(wanted: &Wanted) -> Result<ImagePlan, Vec<Problem>> {
     problems.extend(without_checksum(&merged.resources, &wanted.architecture));
     let items = item::lower(&merged.resources, wanted.family, &wanted.architecture);
     problems.extend(item::clashes(&items));
+    problems.extend(wrong_keys(&items));
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -191,6 +193,22 @@ fn without_checksum(resources: &[Resource], architecture: &str) -> Vec<Problem> 
         Problem::new(&NO_CHECKSUM, what)
     };
     downloads.filter(bad).map(problem).collect()
+}
+
+/// Keys that a resource gives and that are not what it pins.
+fn wrong_keys(items: &[Item]) -> Vec<Problem> {
+    let wrong = |item: &Item| match &item.act {
+        Act::Key { path, fingerprint, content: Some(content) } => {
+            let actual = key::fingerprint(content.as_bytes());
+            let words = actual.as_deref().unwrap_or("none, or holds several keys");
+            let what = format!("the fingerprint of the key for {path} is {words}");
+            let why = format!("pinned is {fingerprint}");
+            (actual.as_ref() != Some(fingerprint))
+                .then(|| Problem::new(&BAD_RESOURCE, what).why(why))
+        }
+        _ => None,
+    };
+    items.iter().filter_map(wrong).collect()
 }
 
 impl ImagePlan {

@@ -49,42 +49,36 @@ impl Cache {
     pub fn open_entry(&self, act: &Act) -> Result<File, Problem> {
         let path = self.path(act).unwrap_or_default();
         File::open(&path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => missing(&[self.words(act)]),
+            io::ErrorKind::NotFound => missing(&[words(act, Some(self))]),
             _ => Problem::new(&NOT_CACHED, format!("opening {}", path.display())).cause(error),
         })
     }
+}
 
-    /// An entry, as somebody can look for it.
-    fn words(&self, act: &Act) -> String {
-        let path = self.path(act).unwrap_or_default();
-        match act {
-            Act::Download { url, .. } => format!("{} from {url}", path.display()),
-            Act::CachedImage { reference, digest, .. } => {
-                format!("{} with {reference}@{digest}", path.display())
-            }
-            _ => String::new(),
+/// Refuses a plan whose gaps the cache cannot close, naming every entry.
+pub fn check(site: &Site<'_>, cache: Option<&Cache>) -> Result<(), Problem> {
+    let mut lacking = Vec::new();
+    for act in site.plan.items.iter().filter(|item| is_entry(&item.act)) {
+        let there = cache.and_then(|cache| cache.path(&act.act)).is_some_and(|path| path.exists());
+        if !there && !site.gaps(act)?.is_empty() {
+            lacking.push(words(&act.act, cache));
         }
     }
+    if lacking.is_empty() { Ok(()) } else { Err(missing(&lacking)) }
+}
 
-    /// Refuses a plan whose gaps this cache cannot close, naming every entry.
-    pub fn check(&self, site: &Site<'_>) -> Result<(), Problem> {
-        let mut lacking = Vec::new();
-        for item in &site.plan.items {
-            let Some(path) = self.path(&item.act) else { continue };
-            if !path.exists() && !site.gaps(item)?.is_empty() {
-                lacking.push(self.words(&item.act));
-            }
-        }
-        if lacking.is_empty() { Ok(()) } else { Err(missing(&lacking)) }
-    }
+fn is_entry(act: &Act) -> bool {
+    matches!(act, Act::Download { .. } | Act::CachedImage { .. })
+}
 
-    /// The packages for dnf, by file name.
-    pub fn rpms(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.directory.join("rpm")).into_iter().flatten().flatten();
-        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        let mut names: Vec<_> = names.filter(|name| name.ends_with(".rpm")).collect();
-        names.sort_unstable();
-        names
+/// An entry, as somebody can look for it.
+fn words(act: &Act, cache: Option<&Cache>) -> String {
+    let path = cache.and_then(|cache| cache.path(act));
+    let path = path.map_or_else(|| "a cache".to_owned(), |path| path.display().to_string());
+    match act {
+        Act::Download { url, .. } => format!("{path} from {url}"),
+        Act::CachedImage { reference, digest, .. } => format!("{path} with {reference}@{digest}"),
+        _ => path,
     }
 }
 

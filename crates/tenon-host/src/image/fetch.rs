@@ -20,7 +20,7 @@ use ureq::tls::{RootCerts, TlsConfig};
 use super::cache::Cache;
 use super::place::{Pinned, wrong_content};
 use super::site::{Site, digest_all, hash, hex};
-use super::{facts, packages, registry};
+use super::{facts, packages, registry, sources};
 use crate::apply::directories::unreadable;
 use crate::apply::files::write_problem;
 use crate::command;
@@ -92,15 +92,18 @@ fn fetch_packages(plan: &ImagePlan, root: &Root, cache: &Cache) -> Result<Vec<St
         return Ok(Vec::new());
     }
     let real = root.path().canonicalize().unwrap_or_else(|_| root.path().to_owned());
+    let sources = sources::copy(plan, root, &real, cache)?.display().to_string();
     let (real, directory) = (real.display().to_string(), cache.directory().display().to_string());
     let places = Places {
         root: real.trim_end_matches('/'),
         cache: &directory,
+        sources: &sources,
         architecture: &plan.architecture,
     };
     tracing::info!(packages = wishes.len(), "downloading packages and what they need");
+    let environment = packages::environment(root, plan.family.manager, cache)?;
     for argv in plan.family.manager.download(places, &wishes) {
-        let output = command::run(&argv, PACKAGES_TIME, &[])?;
+        let output = command::run(&argv, PACKAGES_TIME, &environment)?;
         if !output.status.success() {
             let what = format!("`{}` ended with {}", argv.join(" "), output.status);
             return Err(Problem::new(&FETCH_STOPPED, what).details(output.tail));

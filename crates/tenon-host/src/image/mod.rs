@@ -7,6 +7,7 @@
 //! place     large files, streamed; unpack takes them out of archives
 //! cache     what fetch brought
 //! fetch     files and packages; registry container images: the only rooms with network
+//! sources   where packages come from while they are fetched
 //! inside    programs inside the root, in namespaces of their own
 //! packages  installs and removes, by the root's own package manager
 //! apply     all items in order, then the record
@@ -34,6 +35,7 @@ mod registry;
 mod running;
 pub mod seal;
 mod site;
+mod sources;
 mod unpack;
 pub mod verify;
 

@@ -144,13 +144,8 @@ fn a_cached_image_is_placed_with_the_unit_that_imports_it() {
     );
     let archived = |body: &[u8]| {
         let files: [(&str, &[u8]); 2] = [("index.json", index.as_bytes()), (&blob, body)];
-        let mut plain = Vec::new();
-        std::io::Read::read_to_end(
-            &mut flate2::read::GzDecoder::new(&archive(&files)[..]),
-            &mut plain,
-        )
-        .unwrap();
-        fs::write(stage.place.path().join(format!("cache/images/{hex}.tar")), plain).unwrap();
+        let image = stage.place.path().join(format!("cache/images/{hex}.tar"));
+        fs::write(image, tar_of(&files)).unwrap();
     };
     archived(b"another manifest");
     assert_eq!(stage.apply().unwrap_err().page.code, "TN10813");
