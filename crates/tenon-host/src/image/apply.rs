@@ -29,6 +29,8 @@ use crate::root::Root;
 /// The schema of the answer.
 pub const SCHEMA: &str = "tenon.image-apply/1";
 const COMMAND_TIME: Duration = Duration::from_secs(3600);
+/// For a fetch that fills the cache.
+const CACHE_TIME: Duration = Duration::from_secs(3600);
 
 /// How a plan is made true.
 #[derive(Clone, Copy)]
@@ -79,6 +81,7 @@ pub fn apply(plan: &ImagePlan, root: &Root, options: Options<'_>) -> Result<Repo
     }
     let _lock = Lock::take(root, Duration::ZERO)?;
     let site = Site::new(root, plan, facts, options.probe)?;
+    let _reading = options.cache.map(|cache| cache.reading(CACHE_TIME)).transpose()?;
     cache::check(&site, options.cache)?;
     let mut run = Run::new(site, options);
     // Packages may come from repositories that the plan itself makes known.

@@ -4,18 +4,28 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use tenon_core::codes::host::FILE_WRITE;
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+use tenon_core::codes::host::{BUSY, FILE_WRITE};
 use tenon_core::codes::image::NOT_CACHED;
 use tenon_core::image::cached;
 use tenon_core::image::item::Act;
 use tenon_core::problem::Problem;
 
 use super::site::Site;
+use crate::stop;
 
 #[derive(Debug, Clone)]
 pub struct Cache {
     directory: PathBuf,
+}
+
+/// The right to use a cache, until it is dropped or the process ends.
+#[derive(Debug)]
+pub struct Turn {
+    _held: File,
 }
 
 impl Cache {
@@ -28,6 +38,43 @@ impl Cache {
         let what = || format!("making the cache {}", directory.display());
         let directory = made.map_err(|e| Problem::new(&FILE_WRITE, what()).cause(e))?;
         Ok(Cache { directory })
+    }
+
+    /// Waits until nobody else changes the cache, and keeps others from it while it is held.
+    pub fn turn(&self, wait: Duration) -> Result<Turn, Problem> {
+        self.locked(FlockOperation::NonBlockingLockExclusive, wait)
+    }
+
+    /// Waits until nobody changes the cache; many may read it at once.
+    pub fn reading(&self, wait: Duration) -> Result<Turn, Problem> {
+        self.locked(FlockOperation::NonBlockingLockShared, wait)
+    }
+
+    /// The lock is on the directory itself, so that locking is not a write.
+    fn locked(&self, kind: FlockOperation, wait: Duration) -> Result<Turn, Problem> {
+        let what = format!("locking the cache {}", self.directory.display());
+        let failed = |error: io::Error| Problem::new(&FILE_WRITE, what.clone()).cause(error);
+        let held = File::open(&self.directory).map_err(failed)?;
+        let (end, mut told) = (Instant::now() + wait, false);
+        loop {
+            match rustix::fs::flock(&held, kind) {
+                Ok(()) => return Ok(Turn { _held: held }),
+                Err(Errno::INTR) => {}
+                Err(Errno::WOULDBLOCK) if Instant::now() >= end => {
+                    let what = format!("another fetch uses the cache {}", self.directory.display());
+                    let fix = "wait for it to end, or give another --cache";
+                    return Err(Problem::new(&BUSY, what).fix(fix));
+                }
+                Err(Errno::WOULDBLOCK) => {
+                    if !told {
+                        tracing::info!("waiting: another fetch or apply uses this cache");
+                        told = true;
+                    }
+                    stop::sleep(stop::SLICE)?;
+                }
+                Err(error) => return Err(failed(error.into())),
+            }
+        }
     }
 
     pub fn directory(&self) -> &Path {

@@ -6,7 +6,8 @@
 //! mend      the ways to close a gap that is a file
 //! place     large files, streamed; unpack takes them out of archives
 //! cache     what fetch brought
-//! fetch     files and packages; registry container images: the only rooms with network
+//! fetch     what a plan needs, by download, registry and the package manager of this machine
+//! download  one file; registry one container image: with fetch the only rooms with network
 //! sources   where packages come from while they are fetched
 //! inside    programs inside the root, in namespaces of their own
 //! packages  installs and removes, by the root's own package manager
@@ -21,6 +22,7 @@
 
 pub mod apply;
 pub mod cache;
+mod download;
 pub mod facts;
 pub mod fetch;
 mod gap;

@@ -1,6 +1,7 @@
 //! The whole room on temporary roots: made true, made true again, interrupted, attacked, changed
 //! behind its back.
 
+mod crowded;
 mod fetching;
 mod hostile;
 mod isolated;
@@ -186,10 +187,11 @@ impl Stage {
     fn with(more: &str) -> Stage {
         // In memory where there is such a place: these tests sync some ten thousand times.
         let memory = Path::new("/dev/shm");
-        let place = match memory.is_dir() {
-            true => tempfile::tempdir_in(memory).unwrap(),
-            false => tempfile::tempdir().unwrap(),
-        };
+        Stage::in_place(if memory.is_dir() { memory } else { Path::new("/tmp") }, more)
+    }
+
+    fn in_place(place: &Path, more: &str) -> Stage {
+        let place = tempfile::tempdir_in(place).unwrap();
         let stage = Stage { plan: plan(&format!("{PROFILE}{more}")), place };
         for (path, text) in [
             ("etc/os-release", "ID=debian\nVERSION_ID=\"12\"\nVERSION_CODENAME=bookworm\n"),
@@ -266,6 +268,13 @@ impl Stage {
     /// Everything below the root: kind, mode, owner and content.
     fn picture(&self) -> Picture {
         picture(&self.path())
+    }
+
+    /// The same with paths from the root on, so that two stages can be compared.
+    fn relative(&self) -> Picture {
+        let root = self.path();
+        let cut = |path: PathBuf| path.strip_prefix(&root).unwrap().to_owned();
+        self.picture().into_iter().map(|(path, rest)| (cut(path), rest)).collect()
     }
 }
 
