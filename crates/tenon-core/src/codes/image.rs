@@ -61,6 +61,9 @@ super::pages! {
     PACKAGES_MISSING = "TN10817" "image-packages-missing",
         why: "packages are installed from the cache alone, and it cannot serve all of them",
         fix: "run `tenon image fetch` with the same plan, root and cache first";
+    NOT_SIGNED = "TN10858" "image-not-signed",
+        why: "a package that its repository's key does not vouch for is not installed",
+        fix: "see the words of the package manager; correct `fingerprint` and `key` of the repository, or its packages";
     WRONG_FAMILY = "TN06812" "image-wrong-family",
         why: "names of packages and paths differ between distributions and their releases",
         fix: "make a plan for this root, or give the right --root";
@@ -76,6 +79,9 @@ super::pages! {
     UNKNOWN_OWNER = "TN06816" "image-unknown-owner",
         why: "a file cannot be given to a user or group that the root does not have",
         fix: "add the user or group to the profile, or the package that brings it";
+    REPOSITORY_KEY = "TN06858" "image-repository-key",
+        why: "packages are trusted by the key of their repository, and the root has another one or none",
+        fix: "give the armoured key as `key` of the repository, or put it at that path by a package";
     ACCOUNT_TAKEN = "TN06817" "image-account-taken",
         why: "the number asked for belongs to another account of the root, or none is free",
         fix: "ask for another number, or for none";

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! accounts   lines of passwd, group and shadow
+//! act        one thing that is made true, and looked at
 //! cached     container images that the image carries
 //! catalogue  rules of benchmarks, and what answers each
 //! check      what verify says
@@ -13,6 +14,7 @@
 //! effective  what holds when many files speak of one thing
 //! family     what differs between distributions
 //! item       resources, lowered to what is done to a root
+//! key        fingerprints of the keys of repositories
 //! kind       the kinds of resources and their fields
 //! resource   one wish, and whose it is
 //! manifest   what is in an image; two of them compared
@@ -27,6 +29,7 @@
 //! ```
 
 pub mod accounts;
+pub mod act;
 pub mod cached;
 pub mod catalogue;
 pub mod check;
@@ -37,6 +40,7 @@ pub mod edit;
 pub mod effective;
 pub mod family;
 pub mod item;
+pub mod key;
 pub mod kind;
 pub mod manifest;
 pub mod merge;

@@ -9,11 +9,12 @@ use sha2::{Digest, Sha256};
 use super::component;
 use super::family::{self, Family};
 use super::item::{self, Act, Item};
+use super::key;
 use super::merge::{self, Exception};
 use super::need::{self, Need};
 use super::profile::{self, Profile};
 use super::resource::Resource;
-use crate::codes::image::{BAD_PLAN, EDITED_PLAN, NO_CHECKSUM, PROFILES_CLASH};
+use crate::codes::image::{BAD_PLAN, BAD_RESOURCE, EDITED_PLAN, NO_CHECKSUM, PROFILES_CLASH};
 use crate::plan::baked;
 use crate::problem::{Place, Problem};
 
@@ -88,10 +89,12 @@ pub fn resolve(wanted: &Wanted) -> Result<ImagePlan, Vec<Problem>> {
         kept.contains(exception) || exception.rule.as_ref().is_some_and(|rule| known.contains(rule))
     }));
     problems.extend(without_checksum(&merged.resources, &wanted.architecture));
+    let items = item::lower(&merged.resources, wanted.family, &wanted.architecture);
+    problems.extend(item::clashes(&items));
+    problems.extend(wrong_keys(&items));
     if !problems.is_empty() {
         return Err(problems);
     }
-    let items = item::lower(&merged.resources, wanted.family, &wanted.architecture);
     Ok(ImagePlan {
         name: wanted.name.clone(),
         family: wanted.family,
@@ -180,14 +183,16 @@ fn used(
 ) -> Vec<Exception> {
     let broken: Vec<String> =
         need::broken(needs, resources, &[]).iter().map(|p| p.what.clone()).collect();
-    let decides = |exception: &Exception| match (&exception.resource, &exception.rule) {
+    let decides = |exception: &&Exception| match (&exception.resource, &exception.rule) {
         (Some(name), _) => {
-            settled.contains(name) || broken.iter().any(|what| what.starts_with(name.as_str()))
+            let settles = merge::deciding(&exceptions, name) == Some(*exception);
+            settles && settled.contains(name)
+                || broken.iter().any(|what| what.starts_with(name.as_str()))
         }
         (None, Some(_)) => true,
         (None, None) => false,
     };
-    exceptions.into_iter().filter(decides).collect()
+    exceptions.iter().filter(decides).cloned().collect()
 }
 
 fn without_checksum(resources: &[Resource], architecture: &str) -> Vec<Problem> {
@@ -203,6 +208,22 @@ fn without_checksum(resources: &[Resource], architecture: &str) -> Vec<Problem> 
         Problem::new(&NO_CHECKSUM, what)
     };
     downloads.filter(bad).map(problem).collect()
+}
+
+/// Keys that a resource gives and that are not what it pins.
+fn wrong_keys(items: &[Item]) -> Vec<Problem> {
+    let wrong = |item: &Item| match &item.act {
+        Act::Key { path, fingerprint, content: Some(content) } => {
+            let actual = key::fingerprint(content.as_bytes());
+            let words = actual.as_deref().unwrap_or("none, or holds several keys");
+            let what = format!("the fingerprint of the key for {path} is {words}");
+            let why = format!("pinned is {fingerprint}");
+            (actual.as_ref() != Some(fingerprint))
+                .then(|| Problem::new(&BAD_RESOURCE, what).why(why))
+        }
+        _ => None,
+    };
+    items.iter().filter_map(wrong).collect()
 }
 
 impl ImagePlan {
