@@ -292,7 +292,10 @@ fn a_users_value_needs_an_exception_that_is_used_and_says_why() {
     assert_eq!(made.exceptions, [right.clone()]);
     let mut short = right.to_json();
     short["reason"] = json!("because");
-    assert_eq!(Exception::from_json(&short, &Place::default()).unwrap_err()[0].page.code, "TN03804");
+    assert_eq!(
+        Exception::from_json(&short, &Place::default()).unwrap_err()[0].page.code,
+        "TN03804"
+    );
     assert_eq!(codes(plan(vec![right], vec![])), ["TN03805"]);
 }
 

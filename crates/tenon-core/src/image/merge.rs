@@ -142,7 +142,14 @@ fn together(left: &Resource, right: &Resource) -> Result<Resource, &'static str>
         let pair = (left.fields.get(field.name), right.fields.get(field.name));
         let value = match pair {
             (Some(left), Some(right)) => Some(join(field, left, right).ok_or(field.name)?),
-            (one, other) => one.or(other).cloned(),
+            (None, None) => None,
+            (one, other) => match field.unsaid.map(Value::Bool) {
+                Some(unsaid) => {
+                    let (one, other) = (one.unwrap_or(&unsaid), other.unwrap_or(&unsaid));
+                    Some(join(field, one, other).ok_or(field.name)?)
+                }
+                None => one.or(other).cloned(),
+            },
         };
         if let Some(value) = value {
             fields.insert(field.name.to_owned(), value);
@@ -293,6 +300,20 @@ mod tests {
             let found = merged.resources.first().and_then(|one| one.text("value"));
             assert_eq!((found, merged.problems.len()), (comes, usize::from(comes.is_none())));
         }
+    }
+
+    #[test]
+    fn an_argument_of_the_kernel_is_wanted_unless_it_says_otherwise() {
+        let key = "systemd.unified_cgroup_hierarchy";
+        let merged = merge(
+            vec![
+                wish("base", "kernel-argument", json!({"key": key, "present": false})),
+                wish("config", "kernel-argument", json!({"key": key, "value": "0"})),
+            ],
+            &[],
+        );
+        assert_eq!(merged.problems.len(), 1, "{merged:?}");
+        assert!(merged.problems[0].what.ends_with("(present)"), "{}", merged.problems[0].what);
     }
 
     /// A profile keeps a package that the user does not want: only the user can settle that.

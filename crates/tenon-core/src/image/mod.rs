@@ -16,6 +16,7 @@
 //! exception  decisions that somebody took, and their limits
 //! family     what differs between distributions
 //! item       resources, lowered to what is done to a root
+//! key        fingerprints of the keys of repositories
 //! kind       the kinds of resources and their fields
 //! resource   one wish, and whose it is
 //! manifest   what is in an image; two of them compared
@@ -44,6 +45,7 @@ pub mod effective;
 pub mod exception;
 pub mod family;
 pub mod item;
+pub mod key;
 pub mod kind;
 pub mod manifest;
 pub mod merge;

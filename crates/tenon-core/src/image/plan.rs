@@ -7,14 +7,17 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::catalogue::{self, Catalogue};
+use super::component;
 use super::exception::{self, CONFIG, Exception};
 use super::family::{self, Family};
 use super::item::{self, Act, Item};
+use super::key;
 use super::merge;
 use super::need::{self, Need};
 use super::profile::{self, Profile};
 use super::resource::Resource;
-use crate::codes::image::{BAD_PLAN, EDITED_PLAN, NO_CHECKSUM, PROFILES_CLASH};
+use crate::codes::image::{BAD_PLAN, BAD_RESOURCE, EDITED_PLAN, NO_CHECKSUM, PROFILES_CLASH};
+use crate::plan::baked;
 use crate::problem::{Place, Problem};
 
 /// The schema of a plan.
@@ -90,6 +93,7 @@ pub fn resolve(wanted: &Wanted) -> Result<ImagePlan, Vec<Problem>> {
     problems.extend(without_checksum(&merged.resources, &wanted.architecture));
     let items = item::lower(&merged.resources, wanted.family, &wanted.architecture);
     problems.extend(item::clashes(&items));
+    problems.extend(wrong_keys(&items));
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -99,7 +103,11 @@ pub fn resolve(wanted: &Wanted) -> Result<ImagePlan, Vec<Problem>> {
         release: wanted.release.clone(),
         architecture: wanted.architecture.clone(),
         kubernetes: wanted.kubernetes.clone(),
-        profiles: profiles.into_iter().map(|profile| profile.name).collect(),
+        profiles: profiles
+            .into_iter()
+            .map(|profile| profile.name)
+            .filter(|name| name != component::FEATURE)
+            .collect(),
         resources: merged.resources,
         items,
         exceptions: kept,
@@ -108,7 +116,7 @@ pub fn resolve(wanted: &Wanted) -> Result<ImagePlan, Vec<Problem>> {
 }
 
 /// The named profiles and all that they stand on, in shipped order, users' last.
-fn compose(wanted: &Wanted) -> Result<Vec<Profile>, Vec<Problem>> {
+pub fn compose(wanted: &Wanted) -> Result<Vec<Profile>, Vec<Problem>> {
     let own = |name: &str| wanted.own_profiles.iter().find(|own| own.name == name).cloned();
     let read = |name: &str| own(name).map_or_else(|| profile::shipped(name), Ok);
     let mut found: Vec<Profile> = Vec::new();
@@ -147,18 +155,27 @@ fn compose(wanted: &Wanted) -> Result<Vec<Profile>, Vec<Problem>> {
     if problems.is_empty() { Ok(found) } else { Err(problems) }
 }
 
-/// Puts what is known only now into the texts of a wish.
+/// Puts what is known only now into the texts of a wish. What bootstrap writes, too, comes from
+/// its own room, so that the two never differ.
 fn fill(wish: &mut Resource, wanted: &Wanted, needs: &[Need]) {
     let Some(Value::String(content)) = wish.fields.get_mut("content") else { return };
-    for (name, value) in [
-        ("{{kubernetes}}", wanted.kubernetes.clone()),
-        ("{{tcp-ports}}", need::ports(needs, "tcp")),
-        ("{{udp-ports}}", need::ports(needs, "udp")),
-        ("{{changing-paths}}", need::changing_paths(needs)),
-    ] {
-        *content = content.replace(name, &value);
+    for (name, value) in FILLED {
+        if content.contains(name) {
+            *content = content.replace(name, &value(wanted, needs));
+        }
     }
 }
+
+type Filled = fn(&Wanted, &[Need]) -> String;
+const FILLED: &[(&str, Filled)] = &[
+    ("{{kubernetes}}", |wanted, _| wanted.kubernetes.clone()),
+    ("{{tcp-ports}}", |_, needs| need::ports(needs, "tcp")),
+    ("{{udp-ports}}", |_, needs| need::ports(needs, "udp")),
+    ("{{changing-paths}}", |_, needs| need::changing_paths(needs)),
+    ("{{credential-provider}}", |wanted, _| baked::credential_provider(&wanted.kubernetes)),
+    ("{{containerd}}", |wanted, _| baked::containerd(&wanted.kubernetes)),
+    ("{{runtime-spec}}", |_, _| baked::runtime_spec()),
+];
 
 /// Rules that somebody could waive: those that wishes serve, and those of the catalogues.
 fn rules(wishes: &[Resource], profiles: &[Profile], family: &Family) -> BTreeSet<String> {
@@ -224,6 +241,22 @@ fn without_checksum(resources: &[Resource], architecture: &str) -> Vec<Problem> 
         Problem::new(&NO_CHECKSUM, what)
     };
     downloads.filter(bad).map(problem).collect()
+}
+
+/// Keys that a resource gives and that are not what it pins.
+fn wrong_keys(items: &[Item]) -> Vec<Problem> {
+    let wrong = |item: &Item| match &item.act {
+        Act::Key { path, fingerprint, content: Some(content) } => {
+            let actual = key::fingerprint(content.as_bytes());
+            let words = actual.as_deref().unwrap_or("none, or holds several keys");
+            let what = format!("the fingerprint of the key for {path} is {words}");
+            let why = format!("pinned is {fingerprint}");
+            (actual.as_ref() != Some(fingerprint))
+                .then(|| Problem::new(&BAD_RESOURCE, what).why(why))
+        }
+        _ => None,
+    };
+    items.iter().filter_map(wrong).collect()
 }
 
 impl ImagePlan {
