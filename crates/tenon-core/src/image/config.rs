@@ -26,12 +26,14 @@ const SPEC: &[&str] = &[
     "arch",
     "kubernetes",
     "profiles",
+    "cis",
     "components",
     "cachedImages",
     "files",
     "exceptions",
     "packer",
 ];
+const CIS: &[&str] = &["level"];
 const COMPONENT: &[&str] = &["version", "source", "sha256"];
 const CACHED: &[&str] = &["name", "ref", "digest", "pin", "names"];
 const EXCEPTION: &[&str] = &["rule", "resource", "keep", "reason", "expires"];
@@ -65,6 +67,8 @@ pub struct ImageConfig {
     pub architecture: Option<String>,
     pub kubernetes: Option<String>,
     pub profiles: Option<Vec<String>>,
+    /// The profile of the level of CIS that is asked for by number.
+    pub cis: Option<&'static str>,
     pub components: BTreeMap<String, Component>,
     /// By name.
     pub cached: BTreeMap<String, Resource>,
@@ -158,6 +162,9 @@ impl ImageConfig {
         );
         if spec.has("profiles") {
             self.profiles = Some(reader.texts(&spec, "profiles"));
+        }
+        if let Some(cis) = reader.inner(&spec, "cis", &[CIS]) {
+            over(&mut self.cis, reader.parsed(&cis, "level", "1 or 2", cis_level));
         }
         self.components(reader, &spec, origin);
         self.cached(reader, &spec, origin);
@@ -276,13 +283,15 @@ impl ImageConfig {
         let architecture = architecture.unwrap_or_else(|| ARCHITECTURES[0].to_owned());
         let kubernetes = component::whole_version(self.kubernetes.as_deref().unwrap_or(KUBERNETES));
         let shipped = || PROFILES.iter().map(|name| (*name).to_owned()).collect();
+        let mut profiles = self.profiles.clone().unwrap_or_else(shipped);
+        profiles.extend(self.cis.map(str::to_owned));
         let mut wanted = Wanted {
             name: self.name.clone().unwrap_or_else(|| format!("{}-{architecture}", family.name)),
             family,
             release: release.unwrap_or_else(|| family.release.to_owned()),
             architecture,
             kubernetes,
-            profiles: self.profiles.clone().unwrap_or_else(shipped),
+            profiles,
             own_profiles: own,
             wishes: self.cached.values().chain(&self.resources).cloned().collect(),
             exceptions: self.exceptions.clone(),
@@ -362,6 +371,14 @@ fn version(text: &str) -> Option<String> {
     (starts && text.len() <= 63 && text.bytes().all(fits)).then(|| text.to_owned())
 }
 
+/// The profile of a level.
+fn cis_level(text: &str) -> Option<&'static str> {
+    [("1", "cis"), ("2", "cis-level2")]
+        .into_iter()
+        .find(|(level, _)| *level == text)
+        .map(|(_, p)| p)
+}
+
 fn day(text: &str) -> Option<String> {
     let parts: Vec<_> = text.split('-').map(str::len).collect();
     let digits = text.bytes().all(|b| b.is_ascii_digit() || b == b'-');
@@ -435,6 +452,18 @@ mod tests {
                 ("`spec.release` is not a release", 1),
             ]
         );
+    }
+
+    #[test]
+    fn the_level_of_cis_is_a_number() {
+        let profiles = |spec: &str| {
+            let config = read(&[config(&format!("  family: debian\n{spec}"))], &[]).unwrap();
+            plan::resolve(&config.wanted(None, Vec::new()).unwrap()).unwrap().profiles
+        };
+        assert_eq!(profiles("  cis: {level: 1}\n"), ["base", "cis"]);
+        let second = profiles("  profiles: [base]\n  cis: {level: 2}\n");
+        assert_eq!(second, ["base", "cis", "cis-level2", "apparmor"]);
+        assert_eq!(told("  cis: {level: 3}\n", &[])[0].0, "`spec.cis.level` is not 1 or 2");
     }
 
     #[test]

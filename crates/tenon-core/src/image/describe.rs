@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::check::{Check, State};
 use super::merge::Exception;
-use super::need::{Need, What};
+use super::need::Need;
 use super::plan::ImagePlan;
 use super::profile::Profile;
 use super::resource::{Reason, Resource, Scope};
@@ -121,8 +121,12 @@ fn real_names(plan: &ImagePlan, one: &Resource) -> String {
 
 fn exception(one: &Exception) -> String {
     let of = one.resource.as_deref().or(one.rule.as_deref()).unwrap_or_default();
-    let keep = one.keep.as_ref().map_or_else(String::new, |keep| format!(" keeps {keep}"));
-    wrapped(&format!("  {of}{keep} ({}):", one.feature), &one.reason, 4)
+    let side = match &one.keep {
+        Some(keep) if *keep == one.feature => format!(" keeps {keep}"),
+        Some(keep) => format!(" keeps {keep} ({})", one.feature),
+        None => format!(" ({})", one.feature),
+    };
+    wrapped(&format!("  {of}{side}:"), &one.reason, 4)
 }
 
 /// What differs between a root and the plan.
@@ -191,7 +195,7 @@ fn reason(one: &Reason) -> String {
 
 /// One line for each profile.
 pub fn profiles(list: &[Profile]) -> String {
-    let row = |one: &Profile| wrapped(&format!("{:<12}", one.name), &one.about, 12);
+    let row = |one: &Profile| wrapped(&format!("{:<19}", one.name), &one.about, 19);
     list.iter().map(row).collect()
 }
 
@@ -231,14 +235,7 @@ fn scoped(scope: &Scope) -> String {
 }
 
 fn need_line(need: &Need) -> String {
-    let (kind, what) = match &need.what {
-        What::Exec(path) => ("exec", path),
-        What::Write(path) => ("write", path),
-        What::Module(name) => ("module", name),
-        What::Port(port) => ("port", port),
-        What::Unit(name) => ("unit", name),
-    };
-    wrapped(&format!("  {kind} {what}:"), &need.reason.why, 4)
+    wrapped(&format!("  {} {}:", need.word(), need.name), &need.reason.why, 4)
 }
 
 #[cfg(test)]

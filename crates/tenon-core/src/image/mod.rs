@@ -4,6 +4,7 @@
 //! ```text
 //! accounts   lines of passwd, group and shadow
 //! act        one thing that is made true, and looked at
+//! audit      rules of the audit daemon, for the calls that a machine has
 //! cached     container images that the image carries
 //! catalogue  rules of benchmarks, and what answers each
 //! check      what verify says
@@ -30,6 +31,7 @@
 
 pub mod accounts;
 pub mod act;
+mod audit;
 pub mod cached;
 pub mod catalogue;
 pub mod check;

@@ -79,7 +79,8 @@ pub fn resolve(wanted: &Wanted) -> Result<ImagePlan, Vec<Problem>> {
     let exceptions: Vec<_> = shipped.chain(wanted.exceptions.iter().cloned()).collect();
     let known: BTreeSet<String> = wishes.iter().flat_map(|wish| wish.rules.clone()).collect();
 
-    let merged = merge::merge(wishes, &exceptions);
+    let mut merged = merge::merge(wishes, &exceptions);
+    repeat_sshd(&mut merged.resources);
     let mut problems = merged.problems;
     let kept: Vec<_> = used(exceptions, &merged.settled, &merged.resources, &needs);
     problems.extend(need::broken(&needs, &merged.resources, &kept));
@@ -126,7 +127,7 @@ pub fn compose(wanted: &Wanted) -> Result<Vec<Profile>, Vec<Problem>> {
         }
         match read(&name) {
             Ok(profile) => {
-                open.extend(profile.requires.iter().cloned());
+                open.extend(profile.stands_on(wanted.family.name).map(str::to_owned));
                 found.push(profile);
             }
             Err(more) => problems.extend(more),
@@ -169,10 +170,24 @@ const FILLED: &[(&str, Filled)] = &[
     ("{{kubernetes}}", |wanted, _| wanted.kubernetes.clone()),
     ("{{tcp-ports}}", |_, needs| need::ports(needs, "tcp")),
     ("{{udp-ports}}", |_, needs| need::ports(needs, "udp")),
+    ("{{changing-paths}}", |_, needs| need::changing_paths(needs)),
     ("{{credential-provider}}", |wanted, _| baked::credential_provider(&wanted.kubernetes)),
     ("{{containerd}}", |wanted, _| baked::containerd(&wanted.kubernetes)),
     ("{{runtime-spec}}", |_, _| baked::runtime_spec()),
 ];
+
+/// Auditors read the main file of sshd alone: where it asks, all settled directives stand in it.
+fn repeat_sshd(resources: &mut [Resource]) {
+    const MARK: &str = "{{sshd}}\n";
+    let of_kind = resources.iter().filter(|one| one.kind.name == "sshd");
+    let line = |one: &Resource| format!("{} {}\n", one.key, one.text("value").unwrap_or_default());
+    let lines: String = of_kind.map(line).collect();
+    for one in resources {
+        if let Some(Value::String(content)) = one.fields.get_mut("content") {
+            *content = content.replace(MARK, &lines);
+        }
+    }
+}
 
 /// The exceptions that decided something: a conflict settled, a need set aside, a rule waived.
 fn used(

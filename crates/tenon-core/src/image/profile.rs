@@ -14,14 +14,18 @@ use crate::problem::{Place, Problem};
 static SHIPPED: &[(&str, &str)] = &[
     ("base", include_str!("../../../../profiles/base.toml")),
     ("cis", include_str!("../../../../profiles/cis.toml")),
+    ("cis-level2", include_str!("../../../../profiles/cis-level2.toml")),
     ("minimal", include_str!("../../../../profiles/minimal.toml")),
     ("stig", include_str!("../../../../profiles/stig.toml")),
     ("fedramp", include_str!("../../../../profiles/fedramp.toml")),
+    ("fedramp-high", include_str!("../../../../profiles/fedramp-high.toml")),
     ("fips", include_str!("../../../../profiles/fips.toml")),
     ("gpu-nvidia", include_str!("../../../../profiles/gpu-nvidia.toml")),
     ("neuron", include_str!("../../../../profiles/neuron.toml")),
     ("efa", include_str!("../../../../profiles/efa.toml")),
     ("selinux", include_str!("../../../../profiles/selinux.toml")),
+    ("selinux-permissive", include_str!("../../../../profiles/selinux-permissive.toml")),
+    ("apparmor", include_str!("../../../../profiles/apparmor.toml")),
 ];
 
 /// Names of the shipped profiles.
@@ -34,7 +38,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 pub struct Profile {
     pub name: String,
     pub about: String,
-    /// Profiles that it stands on.
+    /// Profiles that it stands on; `debian:apparmor` is for one family.
     pub requires: Vec<String>,
     /// Profiles that it cannot stand beside and families that it cannot be made on, with the
     /// reason.
@@ -60,6 +64,14 @@ pub fn shipped(name: &str) -> Result<Profile, Vec<Problem>> {
 }
 
 impl Profile {
+    /// Names of the profiles that it stands on in a family.
+    pub fn stands_on<'a>(&'a self, family: &'a str) -> impl Iterator<Item = &'a str> {
+        self.requires.iter().filter_map(move |name| match name.split_once(':') {
+            Some((only, name)) => (only == family).then_some(name),
+            None => Some(name.as_str()),
+        })
+    }
+
     /// Reads the text of a profile; all that is wrong with it is reported at once.
     pub fn read(name: &str, text: &str) -> Result<Profile, Vec<Problem>> {
         let source = format!("profile:{name}");
