@@ -8,6 +8,7 @@ mod cloud_init;
 mod cluster;
 mod control_plane;
 mod image;
+mod image_dnf;
 mod kill;
 mod kubeadm;
 mod lab;
@@ -229,6 +230,14 @@ const LAYERS: &[Layer] = &[
         ],
         refuse: stage::refuse,
         run: Run::OnStage(image::run),
+    },
+    Layer {
+        name: "image-dnf",
+        about: "a root that plays Amazon Linux, with the real dnf and rpm and packages of the lab",
+        packages: &[("util-linux", "nsenter"), ("iproute2", "ip"), ("python3", "python3")],
+        parts: &[parts::DNF],
+        refuse: stage::refuse,
+        run: Run::OnStage(image_dnf::run),
     },
     Layer {
         name: "doctor",

@@ -1,7 +1,7 @@
 //! A server of Debian becomes a node image: applied twice, verified, judged from outside before and
 //! after, booted, and joined to a real control plane, where it runs a pod.
 
-mod host;
+pub(super) mod host;
 mod judge;
 
 use std::path::Path;
