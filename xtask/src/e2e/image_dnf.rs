@@ -358,7 +358,10 @@ fn upgraded(builder: &Builder, _: &str, _: &[String]) -> anyhow::Result<()> {
     let changed = builder.apply(&plan)?;
     ensure!(builder.installed("containerd")? == "2.2.0", "{changed:?}");
     let locks = builder.read("etc/dnf/plugins/versionlock.list");
-    ensure!(locks.contains("containerd-0:2.2.0") && !locks.contains("2.1.4"), "{locks}");
+    ensure!(
+        locks.contains("containerd-0:2.2.0") && !locks.contains("containerd-0:2.1.4"),
+        "{locks}"
+    );
     let older = builder.plan("plan.json", "lab")?;
     builder.fetch(&older)?;
     builder.apply(&older)?;
