@@ -10,13 +10,14 @@ mod harden;
 mod pki;
 mod shape;
 mod timeline;
+pub mod vm;
 
 use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use self::control_plane::{ControlPlane, TOKEN};
 use self::shape::Shape;
@@ -166,16 +167,20 @@ fn dress(disk: &Disk, shape: &Shape) -> anyhow::Result<()> {
             disk.install(&containerd.place.join(&path), &path)?;
         }
     }
+    disk.write("etc/cni/net.d/10-lab.conflist", &pod_network(shape).to_string())
+}
+
+/// Config of a bridge for the node's pods.
+fn pod_network(shape: &Shape) -> Value {
     let (pods, all) = (shape.pods(), shape.everywhere());
     let address = json!({
         "type": "host-local", "ranges": [[{"subnet": pods}]], "routes": [{"dst": all}],
     });
-    let network = json!({
+    json!({
         "cniVersion": "0.4.0",
         "name": "lab",
         "plugins": [{"type": "bridge", "bridge": "cni0", "isGateway": true, "ipam": address}],
-    });
-    disk.write("etc/cni/net.d/10-lab.conflist", &network.to_string())
+    })
 }
 
 fn user_data(plane: &ControlPlane, shape: &Shape) -> anyhow::Result<String> {

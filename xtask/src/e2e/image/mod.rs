@@ -3,6 +3,7 @@
 
 mod host;
 mod judge;
+pub mod vm;
 
 use std::path::Path;
 use std::process::{Command, Output};
