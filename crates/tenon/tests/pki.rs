@@ -160,6 +160,25 @@ fn a_token_is_not_made_for_names_that_cannot_be() {
     assert_exit(&eks_token_of("a b", "eu-west-1", None), 64, "--cluster-name");
 }
 
+/// Without a region the metadata service is asked: not where that is forbidden, and not for long
+/// where nobody answers.
+#[test]
+fn a_region_is_not_waited_for_in_vain() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    silent.set_nonblocking(true).unwrap();
+    let endpoint = format!("http://{}", silent.local_addr().unwrap());
+    for (disabled, most) in [("true", 0), ("false", 4)] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tenon"));
+        command.args(["eks-token", "--cluster-name", "prod"]).env_clear();
+        command.env("AWS_EC2_METADATA_SERVICE_ENDPOINT", &endpoint);
+        command.env("AWS_EC2_METADATA_DISABLED", disabled);
+        let output = command.output().unwrap();
+        assert_exit(&output, 5, "--region");
+        let asked = std::iter::from_fn(|| silent.accept().ok()).count();
+        assert!(asked <= most && (asked > 0) == (most > 0), "{disabled}: asked {asked} times");
+    }
+}
+
 #[test]
 fn a_token_for_eks_is_made_without_asking_anybody() {
     let output = eks_token(None);

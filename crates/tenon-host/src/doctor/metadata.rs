@@ -7,12 +7,16 @@ use tenon_core::doctor::Metadata;
 
 use super::reach::EACH;
 use crate::gather::environment::Environment;
+use crate::gather::imds::endpoint::is_disabled;
 
 const BODY_CAP: u64 = 64 << 10;
 const DEFAULT: &str = "http://169.254.169.254";
 
-/// Where to ask; None on a machine that is not of EC2.
+/// Where to ask; None on a machine that is not of EC2, and where asking is forbidden.
 pub(super) fn endpoint(environment: &Environment, ec2: bool) -> Option<String> {
+    if is_disabled(environment) {
+        return None;
+    }
     let set = environment.get("AWS_EC2_METADATA_SERVICE_ENDPOINT").map(str::to_owned);
     set.or_else(|| ec2.then(|| DEFAULT.to_owned()))
 }
