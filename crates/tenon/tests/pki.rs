@@ -100,7 +100,13 @@ fn the_config_of_a_machine_is_enough() {
     let shown = String::from_utf8(tenon(&root, "pki show").stdout).unwrap();
     assert!(shown.contains("api.prod.example") && shown.contains("10.0.0.5"), "{shown}");
     assert_exit(&tenon(&root, "pki check"), 0, "");
-    assert_exit(&tenon(&root, "pki init --config /nowhere.yaml"), 3, "/nowhere.yaml");
+    assert_exit(&tenon(&root, "pki init --config /nowhere.yaml"), 7, "/nowhere.yaml");
+    // A path of the desk, as everywhere; below the root there is no such file.
+    let desk = tempfile::tempdir().unwrap();
+    let file = desk.path().join("machine.yaml");
+    fs::write(&file, config.replace("10.0.0.5", "10.0.0.6")).unwrap();
+    let check = tenon(&root, &format!("pki check --config {}", file.display()));
+    assert_exit(&check, 1, "10.0.0.6");
 }
 
 #[test]
@@ -131,8 +137,9 @@ fn a_cluster_that_is_not_there() {
     ] {
         assert_exit(&tenon(&root, line), 10, "TN10625");
     }
-    assert_exit(&tenon(&root, "token create --ttl 0h"), 3, "TN03629");
-    assert_exit(&tenon(&root, "token delete NOT-AN-ID"), 3, "TN03626");
+    assert_exit(&tenon(&root, "token create --ttl 0h"), 64, "--never-expires");
+    assert_exit(&tenon(&root, "token create --ttl 5y"), 64, "--never-expires");
+    assert_exit(&tenon(&root, "token delete NOT-AN-ID"), 64, "six characters");
     assert_exit(&tenon(&root, "token create --usages other"), 64, "authentication");
     assert_exit(&tenon(&root, "csr approve"), 64, "NAME");
 }
