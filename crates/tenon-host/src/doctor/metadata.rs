@@ -99,7 +99,10 @@ pub(super) fn ask(base: &str) -> Metadata {
         local_hostname: Some(service.text("meta-data/local-hostname")),
         local_ipv4: service.text("meta-data/local-ipv4"),
         ipv6_status: service.ask(&format!("{card}/ipv6s")).0,
-        vpc_cidrs: lines(service.text(&format!("{card}/vpc-ipv4-cidr-blocks"))),
+        vpc_cidrs: ["vpc-ipv4-cidr-blocks", "vpc-ipv6-cidr-blocks"]
+            .iter()
+            .flat_map(|leaf| lines(service.text(&format!("{card}/{leaf}"))))
+            .collect(),
         public_ipv4: !service.text("meta-data/public-ipv4").is_empty(),
         tags: (tags_status == 200).then(|| lines(tags)),
         spot_action: service.text("meta-data/spot/instance-action"),
