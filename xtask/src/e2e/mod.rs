@@ -8,6 +8,7 @@ mod cloud_init;
 mod cluster;
 mod control_plane;
 mod image;
+mod image_desk;
 mod kill;
 mod kubeadm;
 mod lab;
@@ -238,6 +239,14 @@ const LAYERS: &[Layer] = &[
         parts: &[parts::SERVER, parts::PACKAGES, parts::PAUSE, parts::ETCD, parts::KUBERNETES_1_34],
         refuse: stage::refuse,
         run: Run::OnStage(image::vm::run),
+    },
+    Layer {
+        name: "image-desk",
+        about: "templates for Packer and bills of materials before readers that are not ours",
+        packages: &[("python3-venv", "python3")],
+        parts: &[parts::ROOT],
+        refuse: userdata::refuse,
+        run: Run::Here(image_desk::run),
     },
     Layer {
         name: "doctor",

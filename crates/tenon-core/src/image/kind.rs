@@ -36,10 +36,12 @@ pub struct Field {
     pub merge: Merge,
     /// A resource without it means nothing.
     pub needed: bool,
+    /// What a wish means that does not say it, beside one that does.
+    pub unsaid: Option<bool>,
 }
 
 const fn field(name: &'static str, shape: Shape) -> Field {
-    Field { name, shape, merge: Merge::Equal, needed: false }
+    Field { name, shape, merge: Merge::Equal, needed: false, unsaid: None }
 }
 
 const fn text(name: &'static str) -> Field {
@@ -56,13 +58,19 @@ impl Field {
         self.merge = merge;
         self
     }
+
+    const fn unsaid(mut self, flag: bool) -> Self {
+        self.unsaid = Some(flag);
+        self
+    }
 }
 
 /// One kind of resource.
 #[derive(Debug)]
 pub struct Kind {
     pub name: &'static str,
-    /// Name of the field that says which thing it is.
+    /// Name of the field that says which thing it is. Two names joined by `:` are two fields,
+    /// whose values are joined likewise: `/etc/login.defs:UMASK`.
     pub key: &'static str,
     pub fields: &'static [Field],
 }
@@ -81,6 +89,7 @@ pub static KINDS: &[Kind] = &[
         fields: &[
             text("url").needed(),
             text("fingerprint").needed(),
+            text("key"),
             field("enabled", Shape::Flag),
         ],
     },
@@ -115,6 +124,8 @@ pub static KINDS: &[Kind] = &[
         key: "path",
         fields: &[field("mode", Shape::Mode).needed(), text("owner"), text("label")],
     },
+    // Its content is whichever build applies the plan; the record has the hash.
+    Kind { name: "tenon", key: "path", fields: &[] },
     Kind {
         name: "download",
         key: "path",
@@ -137,13 +148,12 @@ pub static KINDS: &[Kind] = &[
             text("owner"),
             text("label"),
             field("if-absent", Shape::Flag),
+            field("seed", Shape::Flag),
         ],
     },
-    Kind {
-        name: "block",
-        key: "path",
-        fields: &[text("marker").needed(), text("content").needed()],
-    },
+    Kind { name: "block", key: "path:marker", fields: &[text("content").needed()] },
+    // The version of an installed package, for whoever cannot ask the package itself.
+    Kind { name: "stamp", key: "path", fields: &[text("package").needed()] },
     Kind { name: "link", key: "path", fields: &[text("target").needed()] },
     Kind { name: "absent", key: "path", fields: &[] },
     Kind {
@@ -163,7 +173,7 @@ pub static KINDS: &[Kind] = &[
     Kind {
         name: "kernel-argument",
         key: "key",
-        fields: &[text("value"), field("present", Shape::Flag)],
+        fields: &[text("value"), field("present", Shape::Flag).unsaid(true)],
     },
     Kind { name: "module", key: "name", fields: &[text("state").needed()] },
     Kind {
@@ -187,14 +197,10 @@ pub static KINDS: &[Kind] = &[
         ],
     },
     Kind { name: "limit", key: "item", fields: &[text("soft").needed(), text("hard").needed()] },
-    Kind { name: "setting", key: "name", fields: &[text("file").needed(), text("value").needed()] },
+    Kind { name: "setting", key: "file:name", fields: &[text("value").needed()] },
     Kind { name: "sshd", key: "directive", fields: &[text("value").needed()] },
     Kind { name: "sudo", key: "default", fields: &[text("value")] },
-    Kind {
-        name: "pam",
-        key: "module",
-        fields: &[text("arguments").needed(), text("file").needed()],
-    },
+    Kind { name: "pam", key: "file:module", fields: &[text("arguments").needed()] },
     Kind { name: "audit", key: "rule", fields: &[text("group").needed()] },
     Kind {
         name: "cached-image",
@@ -226,6 +232,11 @@ pub fn find(name: &str) -> Option<&'static Kind> {
 }
 
 impl Kind {
+    /// The fields that make up the key.
+    pub fn keys(&self) -> impl Iterator<Item = &'static str> {
+        self.key.split(':')
+    }
+
     pub fn field(&self, name: &str) -> Option<&'static Field> {
         let own = find(self.name)?;
         own.fields.iter().find(|field| field.name == name)
@@ -246,7 +257,7 @@ mod tests {
         for (at, kind) in KINDS.iter().enumerate() {
             assert_eq!(kind.rank(), at, "{}", kind.name);
             let mut names: Vec<_> = kind.fields.iter().map(|field| field.name).collect();
-            names.push(kind.key);
+            names.extend(kind.keys());
             names.sort_unstable();
             assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{}", kind.name);
         }
