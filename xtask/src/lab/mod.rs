@@ -3,6 +3,7 @@
 //! Each part lies in the cache under its name and the hash of its recipe, so a changed recipe is a
 //! new part and a kept one is never stale. A part appears under its name only when it is whole.
 
+mod components;
 mod image;
 mod images;
 mod kubernetes;
@@ -128,6 +129,12 @@ pub const PACKAGES: Part = Part {
     recipe: packages::recipe,
     build: packages::build,
 };
+pub const COMPONENTS: Part = Part {
+    name: "components",
+    about: "kubelet, credential provider, crictl and sandbox, as an image takes them",
+    recipe: components::recipe,
+    build: components::build,
+};
 pub const SCAP: Part = Part {
     name: "scap",
     about: "OpenSCAP of Debian, with the rules of its newest suite",
@@ -156,6 +163,7 @@ const PARTS: &[Part] = &[
     IMAGES_1_36,
     SERVER,
     PACKAGES,
+    COMPONENTS,
     SCAP,
     PACKER,
 ];

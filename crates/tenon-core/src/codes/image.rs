@@ -33,7 +33,7 @@ super::pages! {
         fix: "leave one of the two out";
     NO_CHECKSUM = "TN03810" "image-no-checksum",
         why: "nothing is fetched whose content is not known beforehand",
-        fix: "give a sha256 for this architecture, or a version that the pin file knows";
+        fix: "give a sha256 for this architecture, a version that the pin file knows, or `source: none`";
     BAD_IMAGE_CONFIG = "TN03811" "image-bad-config",
         why: "an image is built from a config that can be understood to its last field",
         fix: "correct the field that is named";
@@ -91,6 +91,9 @@ super::pages! {
     NO_PAM_LINE = "TN06821" "image-no-pam-line",
         why: "the order of lines in a PAM file decides who may log in, so none is added here",
         fix: "add the package or the file that brings the module's line, then its arguments";
+    TENON_ARCHITECTURE = "TN06854" "image-tenon-architecture",
+        why: "the image gets Tenon itself, and a build for another processor would not start there",
+        fix: "give --tenon with a build for the image's architecture";
     NO_PLAN_IN_ROOT = "TN12812" "image-no-plan-in-root",
         why: "apply leaves its plan in usr/lib/tenon/image/plan.json, and this root has none",
         fix: "apply a plan first, or give --plan";

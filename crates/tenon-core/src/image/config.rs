@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::component::{self, Component, Source};
 use super::family::{self, FAMILIES, Family};
 use super::merge::Exception;
-use super::plan::Wanted;
+use super::plan::{self, Wanted};
 use super::profile::Profile;
 use super::resource::Resource;
 use super::root_facts::RootFacts;
@@ -186,7 +186,7 @@ impl ImageConfig {
             over(&mut component.version, reader.parsed(&fields, "version", "a version", version));
             over(
                 &mut component.source,
-                reader.parsed(&fields, "source", "distro or upstream", Source::read),
+                reader.parsed(&fields, "source", "distro, upstream or none", Source::read),
             );
             for (architecture, sum) in reader.pairs(&fields, "sha256") {
                 if is_hex(&sum) && ARCHITECTURES.contains(&architecture.as_str()) {
@@ -274,25 +274,38 @@ impl ImageConfig {
         let architecture =
             self.architecture.clone().or_else(|| of_root(|root| root.architecture.clone()));
         let architecture = architecture.unwrap_or_else(|| ARCHITECTURES[0].to_owned());
-        let kubernetes = self.kubernetes.clone().unwrap_or_else(|| KUBERNETES.to_owned());
+        let kubernetes = component::whole_version(self.kubernetes.as_deref().unwrap_or(KUBERNETES));
         let shipped = || PROFILES.iter().map(|name| (*name).to_owned()).collect();
-        let mut profiles = self.profiles.clone().unwrap_or_else(shipped);
-        let mut own_profiles = own;
-        if !self.components.is_empty() {
-            profiles.push(component::FEATURE.to_owned());
-            own_profiles.push(component::profile(&self.components, &kubernetes)?);
-        }
-        Ok(Wanted {
+        let mut wanted = Wanted {
             name: self.name.clone().unwrap_or_else(|| format!("{}-{architecture}", family.name)),
             family,
             release: release.unwrap_or_else(|| family.release.to_owned()),
             architecture,
             kubernetes,
-            profiles,
-            own_profiles,
+            profiles: self.profiles.clone().unwrap_or_else(shipped),
+            own_profiles: own,
             wishes: self.cached.values().chain(&self.resources).cloned().collect(),
             exceptions: self.exceptions.clone(),
-        })
+        };
+        let components = self.chosen_components(&wanted)?;
+        wanted.profiles.push(components.name.clone());
+        wanted.own_profiles.push(components);
+        Ok(wanted)
+    }
+
+    /// The components of this image: those that belong to its profiles, and the config's.
+    fn chosen_components(&self, wanted: &Wanted) -> Result<Profile, Vec<Problem>> {
+        let composed = plan::compose(wanted)?;
+        let has = |name: &str| composed.iter().any(|profile| profile.name == name);
+        let image = component::Image {
+            family: wanted.family,
+            architecture: &wanted.architecture,
+            kubernetes: &wanted.kubernetes,
+            standard: has("base"),
+            minimal: has("minimal"),
+            cached: self.cached.keys().map(String::as_str).collect(),
+        };
+        component::profile(&self.components, &image)
     }
 }
 
@@ -362,7 +375,6 @@ fn is_hex(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::plan;
 
     fn config(spec: &str) -> Text {
         let text = format!(
@@ -393,7 +405,8 @@ mod tests {
         let plan = plan::resolve(&config.wanted(None, Vec::new()).unwrap()).unwrap();
         assert_eq!((plan.name.as_str(), plan.architecture.as_str()), ("one", "aarch64"));
         let kubelet = plan.resource("download//usr/bin/kubelet").unwrap();
-        assert_eq!(kubelet.reasons[0].why, "kubelet as chosen in image.yaml");
+        let why = "the node agent; version: image.yaml; content: image.yaml";
+        assert_eq!(kubelet.reasons[0].why, why);
         let own = plan.resource("sysctl/net.core.somaxconn").unwrap();
         assert_eq!(
             (own.reasons[0].feature.as_str(), own.reasons[0].why.as_str()),
@@ -454,11 +467,10 @@ mod tests {
     #[test]
     fn a_version_without_a_checksum_is_refused_by_the_plan() {
         let config = read(
-            &[config("  family: debian\n  components: {kubelet: {version: \"1.34.2\"}}\n")],
+            &[config("  family: debian\n  components: {kubelet: {version: \"1.34.99\"}}\n")],
             &[],
         );
-        let wanted = config.unwrap().wanted(None, Vec::new()).unwrap();
-        let problems = plan::resolve(&wanted).unwrap_err();
+        let problems = config.unwrap().wanted(None, Vec::new()).unwrap_err();
         assert_eq!(problems[0].page.code, "TN03810");
     }
 

@@ -67,7 +67,7 @@ pub fn plan(plan: &ImagePlan) -> String {
         plan.exceptions.len()
     ));
     if plan.resource("download//usr/bin/kubelet").is_none() {
-        text.push_str("note: no kubelet; spec.components.kubelet of a config adds it\n");
+        text.push_str("note: no kubelet; the config leaves it out\n");
     }
     text
 }
@@ -111,7 +111,7 @@ fn summary(one: &Resource) -> String {
 
 /// What a package is called here, if not by its logical name.
 fn real_names(plan: &ImagePlan, one: &Resource) -> String {
-    let names = plan.family.packages(&one.key);
+    let names = plan.family.packages(&one.key, &plan.architecture);
     match one.kind.name.starts_with("package") && names != [one.key.clone()] {
         true if names.is_empty() => "(not on this family) ".to_owned(),
         true => format!("{} ", names.join(" ")),

@@ -45,6 +45,10 @@ pub enum Act {
         mode: u32,
         owner: String,
     },
+    /// Tenon's own program: the one that applies, or another build of it.
+    Tenon {
+        path: String,
+    },
     /// From the cache; `members` says which entry of the archive goes where.
     Download {
         path: String,
@@ -59,6 +63,13 @@ pub enum Act {
         mode: u32,
         owner: String,
         if_absent: bool,
+    },
+    /// Written once: what the node makes of it later is its own.
+    Seed {
+        path: String,
+        content: String,
+        mode: u32,
+        owner: String,
     },
     /// Marked lines inside a file that others own.
     Block {
@@ -252,14 +263,14 @@ fn single(one: &Resource, family: &Family, architecture: &str, items: &mut Vec<I
     let act = match one.kind.name {
         "package" => {
             let version = one.text("version").map(str::to_owned);
-            for name in family.packages(&key) {
+            for name in family.packages(&key, architecture) {
                 let act = Act::Package { name, version: version.clone(), lock: one.flag("lock") };
                 items.push(Item::new(act, one));
             }
             return;
         }
         "package-absent" => {
-            let names = family.packages(&key).into_iter();
+            let names = family.packages(&key, architecture).into_iter();
             items.extend(names.map(|name| Item::new(Act::NoPackage { name }, one)));
             return;
         }
@@ -287,6 +298,13 @@ fn single(one: &Resource, family: &Family, architecture: &str, items: &mut Vec<I
                 mode: one.mode().unwrap_or(0o755),
             }
         }
+        "tenon" => Act::Tenon { path: key },
+        "file" if one.flag("seed") => Act::Seed {
+            path: key,
+            content: text("content"),
+            mode: one.mode().unwrap_or(0o644),
+            owner: owner(),
+        },
         "file" => Act::File {
             path: key,
             content: text("content"),
@@ -416,8 +434,12 @@ impl Act {
             Act::Group { .. } => 2,
             Act::User { .. } => 3,
             Act::Directory { .. } => 4,
-            Act::Download { .. } => 5,
-            Act::File { .. } | Act::Block { .. } | Act::Setting { .. } | Act::Pam { .. } => 6,
+            Act::Tenon { .. } | Act::Download { .. } => 5,
+            Act::File { .. }
+            | Act::Seed { .. }
+            | Act::Block { .. }
+            | Act::Setting { .. }
+            | Act::Pam { .. } => 6,
             Act::Link { .. } | Act::Absent { .. } => 7,
             Act::Access { .. } => 8,
             Act::KernelArgument { .. } => 9,
@@ -435,8 +457,10 @@ impl Act {
             Act::Group { name, .. } => ("group", name),
             Act::User { name, .. } => ("user", name),
             Act::Directory { path, .. } => ("directory", path),
+            Act::Tenon { path } => ("tenon", path),
             Act::Download { path, .. } => ("download", path),
             Act::File { path, .. } => ("file", path),
+            Act::Seed { path, .. } => ("seed", path),
             Act::Block { path, .. } => ("block", path),
             Act::Setting { name, .. } => ("setting", name),
             Act::Pam { module, .. } => ("pam", module),
@@ -456,7 +480,7 @@ impl Act {
         let mode = |mode: u32| format!("{mode:04o}");
         let rest = match self {
             Act::Package { version, lock, .. } => json!({"version": version, "lock": lock}),
-            Act::NoPackage { .. } | Act::Absent { .. } => json!({}),
+            Act::NoPackage { .. } | Act::Absent { .. } | Act::Tenon { .. } => json!({}),
             Act::Group { id, system, .. } => json!({"id": id, "system": system}),
             Act::User { id, shell, home, locked, groups, .. } => {
                 json!({"id": id, "shell": shell, "home": home, "locked": locked, "groups": groups})
@@ -470,6 +494,9 @@ impl Act {
             Act::File { content, mode: bits, owner, if_absent, .. } => json!({
                 "content": content, "mode": mode(*bits), "owner": owner, "ifAbsent": if_absent,
             }),
+            Act::Seed { content, mode: bits, owner, .. } => {
+                json!({"content": content, "mode": mode(*bits), "owner": owner})
+            }
             Act::Block { marker, content, .. } => json!({"marker": marker, "content": content}),
             Act::Setting { path, value, .. } => json!({"path": path, "value": value}),
             Act::Pam { path, arguments, .. } => json!({"path": path, "arguments": arguments}),

@@ -46,7 +46,7 @@ pub fn paths(plan: &ImagePlan) -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
     for item in &plan.items {
         match &item.act {
-            Act::File { path, .. } => drop(paths.insert(path.clone())),
+            Act::File { path, .. } | Act::Seed { path, .. } => drop(paths.insert(path.clone())),
             Act::Download { path, members, .. } if members.is_empty() => {
                 paths.insert(path.clone());
             }
@@ -296,7 +296,8 @@ pub(super) mod tests {
         let sum = "a".repeat(64);
         let text = format!(
             "apiVersion: tenon.dev/v1alpha1\nkind: NodeImage\nmetadata: {{name: small}}\nspec:\n  family: debian\n  \
-             profiles: [base]\n  components:\n    kubelet: {{version: \"1.34.2\", source: upstream, sha256: {{x86_64: \"{sum}\"}}}}\n  \
+             profiles: [base]\n  components:\n    kubelet: {{version: \"1.34.2\", source: upstream, sha256: {{x86_64: \"{sum}\"}}}}\n    \
+             crictl: {{source: none}}\n    ecr-credential-provider: {{source: none}}\n  \
              cachedImages:\n  - {{name: pause, ref: registry.k8s.io/pause, digest: \"sha256:{sum}\", pin: true}}\n"
         );
         let config = config::read(&[Text { name: "image.yaml".into(), text }], &[]).unwrap();

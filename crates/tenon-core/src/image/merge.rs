@@ -153,7 +153,14 @@ fn together(left: &Resource, right: &Resource) -> Result<Resource, &'static str>
         let pair = (left.fields.get(field.name), right.fields.get(field.name));
         let value = match pair {
             (Some(left), Some(right)) => Some(join(field, left, right).ok_or(field.name)?),
-            (one, other) => one.or(other).cloned(),
+            (None, None) => None,
+            (one, other) => match field.unsaid.map(Value::Bool) {
+                Some(unsaid) => {
+                    let (one, other) = (one.unwrap_or(&unsaid), other.unwrap_or(&unsaid));
+                    Some(join(field, one, other).ok_or(field.name)?)
+                }
+                None => one.or(other).cloned(),
+            },
         };
         if let Some(value) = value {
             fields.insert(field.name.to_owned(), value);
@@ -346,6 +353,20 @@ mod tests {
         assert!(merged.problems.is_empty());
         assert_eq!(merged.settled, ["sysctl/f"]);
         assert_eq!(merged.resources[0].text("value"), Some("1"));
+    }
+
+    #[test]
+    fn an_argument_of_the_kernel_is_wanted_unless_it_says_otherwise() {
+        let key = "systemd.unified_cgroup_hierarchy";
+        let merged = merge(
+            vec![
+                wish("base", "kernel-argument", json!({"key": key, "present": false})),
+                wish("config", "kernel-argument", json!({"key": key, "value": "0"})),
+            ],
+            &[],
+        );
+        assert_eq!(merged.problems.len(), 1, "{merged:?}");
+        assert!(merged.problems[0].what.ends_with("(present)"), "{}", merged.problems[0].what);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::component;
 use super::family::{self, Family};
 use super::item::{self, Act, Item};
 use super::merge::{self, Exception};
@@ -13,6 +14,7 @@ use super::need::{self, Need};
 use super::profile::{self, Profile};
 use super::resource::Resource;
 use crate::codes::image::{BAD_PLAN, EDITED_PLAN, NO_CHECKSUM, PROFILES_CLASH};
+use crate::plan::baked;
 use crate::problem::{Place, Problem};
 
 /// The schema of a plan.
@@ -96,7 +98,11 @@ pub fn resolve(wanted: &Wanted) -> Result<ImagePlan, Vec<Problem>> {
         release: wanted.release.clone(),
         architecture: wanted.architecture.clone(),
         kubernetes: wanted.kubernetes.clone(),
-        profiles: profiles.into_iter().map(|profile| profile.name).collect(),
+        profiles: profiles
+            .into_iter()
+            .map(|profile| profile.name)
+            .filter(|name| name != component::FEATURE)
+            .collect(),
         resources: merged.resources,
         items,
         exceptions: kept,
@@ -105,7 +111,7 @@ pub fn resolve(wanted: &Wanted) -> Result<ImagePlan, Vec<Problem>> {
 }
 
 /// The named profiles and all that they stand on, in shipped order, users' last.
-fn compose(wanted: &Wanted) -> Result<Vec<Profile>, Vec<Problem>> {
+pub fn compose(wanted: &Wanted) -> Result<Vec<Profile>, Vec<Problem>> {
     let own = |name: &str| wanted.own_profiles.iter().find(|own| own.name == name).cloned();
     let read = |name: &str| own(name).map_or_else(|| profile::shipped(name), Ok);
     let mut found: Vec<Profile> = Vec::new();
@@ -144,17 +150,26 @@ fn compose(wanted: &Wanted) -> Result<Vec<Profile>, Vec<Problem>> {
     if problems.is_empty() { Ok(found) } else { Err(problems) }
 }
 
-/// Puts what is known only now into the texts of a wish.
+/// Puts what is known only now into the texts of a wish. What bootstrap writes, too, comes from
+/// its own room, so that the two never differ.
 fn fill(wish: &mut Resource, wanted: &Wanted, needs: &[Need]) {
     let Some(Value::String(content)) = wish.fields.get_mut("content") else { return };
-    for (name, value) in [
-        ("{{kubernetes}}", wanted.kubernetes.clone()),
-        ("{{tcp-ports}}", need::ports(needs, "tcp")),
-        ("{{udp-ports}}", need::ports(needs, "udp")),
-    ] {
-        *content = content.replace(name, &value);
+    for (name, value) in FILLED {
+        if content.contains(name) {
+            *content = content.replace(name, &value(wanted, needs));
+        }
     }
 }
+
+type Filled = fn(&Wanted, &[Need]) -> String;
+const FILLED: &[(&str, Filled)] = &[
+    ("{{kubernetes}}", |wanted, _| wanted.kubernetes.clone()),
+    ("{{tcp-ports}}", |_, needs| need::ports(needs, "tcp")),
+    ("{{udp-ports}}", |_, needs| need::ports(needs, "udp")),
+    ("{{credential-provider}}", |wanted, _| baked::credential_provider(&wanted.kubernetes)),
+    ("{{containerd}}", |wanted, _| baked::containerd(&wanted.kubernetes)),
+    ("{{runtime-spec}}", |_, _| baked::runtime_spec()),
+];
 
 /// The exceptions that decided something: a conflict settled, a need set aside, a rule waived.
 fn used(

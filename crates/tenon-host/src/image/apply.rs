@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Seek;
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -18,6 +19,7 @@ use tenon_core::problem::Problem;
 use super::cache::Cache;
 use super::gap::{Gap, Mend};
 use super::place::{Pinned, wrong_content};
+use super::program::{Program, RUNNING};
 use super::record::{self, Entry, Record};
 use super::site::{Dress, Site, hash};
 use super::unpack::{Wish, holds_image, unpack};
@@ -67,8 +69,18 @@ impl Report {
     }
 }
 
-/// Makes the plan true.
+/// Makes the plan true; Tenon in the root is the running program.
 pub fn apply(plan: &ImagePlan, root: &Root, options: Options<'_>) -> Result<Report, Problem> {
+    apply_with(plan, root, options, Path::new(RUNNING))
+}
+
+/// Makes the plan true; Tenon in the root is the program of this file.
+pub fn apply_with(
+    plan: &ImagePlan,
+    root: &Root,
+    options: Options<'_>,
+    tenon: &Path,
+) -> Result<Report, Problem> {
     if options.live && !root.is_host() {
         let what = format!("--live with --root {}", root.path().display());
         return Err(Problem::new(&LIVE_NEEDS_HOST, what));
@@ -77,6 +89,10 @@ pub fn apply(plan: &ImagePlan, root: &Root, options: Options<'_>) -> Result<Repo
     if let Some(problem) = facts.refuses(plan) {
         return Err(problem);
     }
+    let tenon = match plan.items.iter().any(|item| matches!(item.act, Act::Tenon { .. })) {
+        true => Some(Program::open(tenon, &plan.architecture)?),
+        false => None,
+    };
     let _lock = Lock::take(root, Duration::ZERO)?;
     let mut site = Site::new(root, plan, facts, options.probe)?;
     if let Some(cache) = options.cache {
@@ -95,7 +111,8 @@ pub fn apply(plan: &ImagePlan, root: &Root, options: Options<'_>) -> Result<Repo
             continue;
         }
         (options.probe)("item")?;
-        let entry = make(&site, item, options.cache, &mut report)?;
+        let from = Sources { cache: options.cache, tenon: tenon.as_ref() };
+        let entry = make(&site, item, from, &mut report)?;
         record.items.insert(record::name(item), entry);
     }
     if options.live {
@@ -123,15 +140,25 @@ fn store(site: &Site<'_>, path: &str, value: &Value) -> Result<(), Problem> {
     }
 }
 
+/// Where content comes from that no plan holds.
+#[derive(Clone, Copy)]
+struct Sources<'a> {
+    cache: Option<&'a Cache>,
+    tenon: Option<&'a Program>,
+}
+
 /// Makes one item true and says what is to be recorded of it.
 fn make(
     site: &Site<'_>,
     item: &Item,
-    cache: Option<&Cache>,
+    from: Sources<'_>,
     report: &mut Report,
 ) -> Result<Entry, Problem> {
-    let gaps = site.gaps(item)?;
+    let mut gaps = site.gaps(item)?;
     let held = site.record.of(item).cloned().unwrap_or_default();
+    if let (Act::Tenon { path }, Some(tenon)) = (&item.act, from.tenon) {
+        gaps.extend(tenon.newer_than(path, &held));
+    }
     let mut entry = Entry { hash: record::item_hash(item), ..held };
     if gaps.is_empty() {
         report.unchanged += 1;
@@ -140,7 +167,7 @@ fn make(
     let name = record::name(item);
     tracing::debug!(item = name, "making true");
     if gaps.iter().any(|gap| gap.mend == Mend::Own) {
-        own(site, item, cache, &gaps, &mut entry)?;
+        own(site, item, from, &gaps, &mut entry)?;
     }
     for gap in &gaps {
         site.close(gap, &name)?;
@@ -153,17 +180,23 @@ fn make(
 fn own(
     site: &Site<'_>,
     item: &Item,
-    cache: Option<&Cache>,
+    from: Sources<'_>,
     gaps: &[Gap],
     entry: &mut Entry,
 ) -> Result<(), Problem> {
     let cached = || {
-        let cache = cache.ok_or_else(|| {
+        let cache = from.cache.ok_or_else(|| {
             Problem::new(&NOT_CACHED, format!("{} needs a cache", record::name(item)))
         })?;
         cache.open_entry(&item.act)
     };
     match &item.act {
+        Act::Tenon { path } => {
+            if let Some(tenon) = from.tenon {
+                let sha256 = site.place(path, &mut tenon.content()?, 0o755, None)?;
+                entry.files = BTreeMap::from([(path.clone(), sha256)]);
+            }
+        }
         Act::Download { path, url, sha256, members, mode } => {
             let (mut file, pinned) = (cached()?, Pinned { sha256, name: url });
             if members.is_empty() {
@@ -180,7 +213,7 @@ fn own(
             tracing::info!(command = words.join(" "), "running inside the root");
             entry.inputs = Some(site.inputs(inputs)?);
             (site.probe)("command")?;
-            inside::run(site.root, cache.map(Cache::directory), words, COMMAND_TIME)?;
+            inside::run(site.root, from.cache.map(Cache::directory), words, COMMAND_TIME)?;
             entry.files.clear();
             for path in outputs {
                 let hash = site.hash(path)?.unwrap_or_else(|| "nothing".to_owned());

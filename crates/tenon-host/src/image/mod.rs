@@ -5,6 +5,7 @@
 //! gap       what an item asks for and the root lacks; verify tells it, apply mends it
 //! mend      the ways to close a gap that is a file
 //! place     large files, streamed; unpack takes them out of archives
+//! program   Tenon itself, copied into the root
 //! cache     what fetch brought
 //! fetch     files and packages; registry container images: the only rooms with network
 //! inside    programs inside the root, in namespaces of their own
@@ -29,6 +30,7 @@ pub mod manifest;
 mod mend;
 mod packages;
 mod place;
+mod program;
 pub mod record;
 mod registry;
 mod running;

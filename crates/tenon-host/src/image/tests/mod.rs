@@ -5,6 +5,7 @@ mod fetching;
 mod hostile;
 mod isolated;
 mod manifested;
+mod placed;
 mod sealed;
 mod teeth;
 mod twice;
