@@ -3,6 +3,7 @@
 //! Each part lies in the cache under its name and the hash of its recipe, so a changed recipe is a
 //! new part and a kept one is never stale. A part appears under its name only when it is whole.
 
+mod components;
 mod image;
 mod images;
 mod kubernetes;
@@ -13,6 +14,7 @@ mod pause;
 mod root;
 mod scap;
 
+pub use kubernetes::version as kubernetes_version;
 pub use images::REPOSITORY as IMAGE_REPOSITORY;
 pub use nodeadm::version as nodeadm_version;
 pub use pause::NAME as PAUSE_IMAGE;
@@ -127,6 +129,12 @@ pub const PACKAGES: Part = Part {
     recipe: packages::recipe,
     build: packages::build,
 };
+pub const COMPONENTS: Part = Part {
+    name: "components",
+    about: "kubelet, credential provider, crictl and sandbox, as an image takes them",
+    recipe: components::recipe,
+    build: components::build,
+};
 pub const DNF: Part = Part {
     name: "dnf",
     about: "Debian with dnf and rpm, to play Amazon Linux",
@@ -138,6 +146,13 @@ pub const SCAP: Part = Part {
     about: "OpenSCAP of Debian, with the rules of its newest suite",
     recipe: scap::recipe,
     build: scap::build,
+};
+
+pub const PACKER: Part = Part {
+    name: "packer",
+    about: "packer of Debian, which reads the templates of images",
+    recipe: || Ok(newer::PACKER.recipe()),
+    build: |place| newer::PACKER.build(place),
 };
 
 const PARTS: &[Part] = &[
@@ -154,8 +169,10 @@ const PARTS: &[Part] = &[
     IMAGES_1_36,
     SERVER,
     PACKAGES,
+    COMPONENTS,
     SCAP,
     DNF,
+    PACKER,
 ];
 
 pub fn run(args: &Args) -> anyhow::Result<()> {

@@ -40,6 +40,10 @@ pub enum Act {
         mode: u32,
         owner: String,
     },
+    /// Tenon's own program: the one that applies, or another build of it.
+    Tenon {
+        path: String,
+    },
     /// From the cache; `members` says which entry of the archive goes where.
     Download {
         path: String,
@@ -54,6 +58,18 @@ pub enum Act {
         mode: u32,
         owner: String,
         if_absent: bool,
+    },
+    /// Written once: what the node makes of it later is its own.
+    Seed {
+        path: String,
+        content: String,
+        mode: u32,
+        owner: String,
+    },
+    /// The version of an installed package, where bootstrap looks for it.
+    Stamp {
+        path: String,
+        package: String,
     },
     /// Marked lines inside a file that others own.
     Block {
@@ -118,8 +134,13 @@ impl Act {
             Act::Group { .. } => 2,
             Act::User { .. } => 3,
             Act::Directory { .. } => 4,
-            Act::Download { .. } => 5,
-            Act::File { .. } | Act::Block { .. } | Act::Setting { .. } | Act::Pam { .. } => 6,
+            Act::Tenon { .. } | Act::Download { .. } => 5,
+            Act::File { .. }
+            | Act::Seed { .. }
+            | Act::Stamp { .. }
+            | Act::Block { .. }
+            | Act::Setting { .. }
+            | Act::Pam { .. } => 6,
             Act::Link { .. } | Act::Absent { .. } => 7,
             Act::Access { .. } => 8,
             Act::KernelArgument { .. } => 9,
@@ -138,8 +159,11 @@ impl Act {
             Act::Group { name, .. } => ("group", name.into()),
             Act::User { name, .. } => ("user", name.into()),
             Act::Directory { path, .. } => ("directory", path.into()),
+            Act::Tenon { path } => ("tenon", path.into()),
             Act::Download { path, .. } => ("download", path.into()),
             Act::File { path, .. } => ("file", path.into()),
+            Act::Seed { path, .. } => ("seed", path.into()),
+            Act::Stamp { path, .. } => ("stamp", path.into()),
             Act::Block { path, marker, .. } => ("block", format!("{path}:{marker}").into()),
             Act::Setting { path, name, .. } => ("setting", format!("{path}:{name}").into()),
             Act::Pam { path, module, .. } => ("pam", format!("{path}:{module}").into()),
@@ -159,6 +183,9 @@ impl Act {
             Act::Key { path, .. }
             | Act::Directory { path, .. }
             | Act::File { path, .. }
+            | Act::Seed { path, .. }
+            | Act::Stamp { path, .. }
+            | Act::Tenon { path }
             | Act::Link { path, .. } => Some(path),
             Act::Download { path, members, .. } if members.is_empty() => Some(path),
             _ => None,
@@ -174,7 +201,7 @@ impl Act {
                 json!({"fingerprint": fingerprint, "content": content})
             }
             Act::Package { version, lock, .. } => json!({"version": version, "lock": lock}),
-            Act::NoPackage { .. } | Act::Absent { .. } => json!({}),
+            Act::NoPackage { .. } | Act::Absent { .. } | Act::Tenon { .. } => json!({}),
             Act::Group { id, system, .. } => json!({"id": id, "system": system}),
             Act::User { id, shell, home, locked, groups, .. } => {
                 json!({"id": id, "shell": shell, "home": home, "locked": locked, "groups": groups})
@@ -188,6 +215,10 @@ impl Act {
             Act::File { content, mode: bits, owner, if_absent, .. } => json!({
                 "content": content, "mode": mode(*bits), "owner": owner, "ifAbsent": if_absent,
             }),
+            Act::Stamp { package, .. } => json!({"package": package}),
+            Act::Seed { content, mode: bits, owner, .. } => {
+                json!({"content": content, "mode": mode(*bits), "owner": owner})
+            }
             Act::Block { content, .. } => json!({"content": content}),
             Act::Setting { value, .. } => json!({"value": value}),
             Act::Pam { arguments, .. } => json!({"arguments": arguments}),

@@ -7,6 +7,9 @@ use super::item::Act;
 use super::key::plain;
 use super::resource::Resource;
 
+/// Logical names and the real ones; the first list that has a name decides.
+type Names = &'static [(&'static str, &'static [&'static str])];
+
 /// A family of distributions.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Family {
@@ -17,11 +20,13 @@ pub struct Family {
     pub units: &'static str,
     /// What is planned for when nobody names a release.
     pub release: &'static str,
+    /// Where plugins of the CNI lie; `/opt/cni/bin` leads there.
+    pub cni: &'static str,
     /// Values of `ID` in os-release.
     pub ids: &'static [&'static str],
     /// Logical names that are not the real ones here; an empty list means that the family has
-    /// no such package or has it built in.
-    names: &'static [(&'static str, &'static [&'static str])],
+    /// no such package or has it built in. `{arch}` is the family's word for the architecture.
+    names: &'static [Names],
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +41,9 @@ pub static FAMILIES: &[Family] = &[
         manager: Manager::Dnf,
         units: "/usr/lib/systemd/system",
         release: "2023",
+        cni: "/opt/cni/bin",
         ids: &["amzn"],
-        names: &[
+        names: &[&[
             ("conntrack", &["conntrack-tools"]),
             ("iptables", &["iptables-nft"]),
             ("nfs-client", &["nfs-utils"]),
@@ -49,7 +55,7 @@ pub static FAMILIES: &[Family] = &[
             ("kernel-headers", &["kernel-devel"]),
             ("udev", &["systemd-udev"]),
             ("cron", &["cronie"]),
-            ("nvidia-driver", &["nvidia-open"]),
+            ("ssm-agent", &["amazon-ssm-agent"]),
             // Names of servers and clients that profiles keep away.
             ("apache2", &["httpd"]),
             ("avahi-daemon", &["avahi"]),
@@ -68,36 +74,46 @@ pub static FAMILIES: &[Family] = &[
             ("snmpd", &["net-snmp"]),
             ("tftpd-hpa", &["tftp-server"]),
             ("tnftp", &[]),
-        ],
+        ]],
     },
     Family {
         name: "debian",
         manager: Manager::Apt,
         units: "/lib/systemd/system",
         release: "bookworm",
+        cni: "/usr/lib/cni",
         ids: &["debian"],
-        names: DEBIAN,
+        names: &[DEBIAN],
     },
     Family {
         name: "ubuntu",
         manager: Manager::Apt,
         units: "/lib/systemd/system",
         release: "24.04",
+        cni: "/usr/lib/cni",
         ids: &["ubuntu"],
-        names: DEBIAN,
+        names: &[UBUNTU, DEBIAN],
     },
 ];
 
-const DEBIAN: &[(&str, &[&str])] = &[
+const DEBIAN: Names = &[
+    ("kernel", &["linux-image-cloud-{arch}"]),
+    ("kernel-headers", &["linux-headers-cloud-{arch}"]),
+    ("docker", &["docker.io"]),
     ("nfs-client", &["nfs-common"]),
     ("cni-plugins", &["containernetworking-plugins"]),
     ("pwquality", &["libpam-pwquality"]),
     ("ssh-server", &["openssh-server"]),
     ("apparmor", &["apparmor", "apparmor-utils"]),
     ("auditd", &["auditd", "audispd-plugins"]),
-    ("kernel-headers", &["linux-headers-cloud-amd64"]),
     ("selinux-policy", &[]),
+    ("soci-snapshotter", &[]),
+    ("ssm-agent", &[]),
 ];
+
+/// As Debian, but for the kernel.
+const UBUNTU: Names =
+    &[("kernel", &["linux-image-aws"]), ("kernel-headers", &["linux-headers-aws"])];
 
 /// Finds a family by its name.
 pub fn find(name: &str) -> Option<&'static Family> {
@@ -106,9 +122,14 @@ pub fn find(name: &str) -> Option<&'static Family> {
 
 impl Family {
     /// The real names of a logical package.
-    pub fn packages(&self, logical: &str) -> Vec<String> {
-        match self.names.iter().find(|(name, _)| *name == logical) {
-            Some((_, real)) => real.iter().map(|name| (*name).to_owned()).collect(),
+    pub fn packages(&self, logical: &str, architecture: &str) -> Vec<String> {
+        let arch = match (self.manager, architecture) {
+            (Manager::Apt, "x86_64") => "amd64",
+            (Manager::Apt, "aarch64") => "arm64",
+            (_, other) => other,
+        };
+        match self.names.iter().flat_map(|names| *names).find(|(name, _)| *name == logical) {
+            Some((_, real)) => real.iter().map(|name| name.replace("{arch}", arch)).collect(),
             None => vec![logical.to_owned()],
         }
     }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 pub use super::act::Act;
+use super::audit;
 use super::cached;
 use super::family::Family;
 use super::resource::Resource;
@@ -33,7 +34,7 @@ impl Item {
 }
 
 /// The line of a shared file that a resource asks for.
-type Line = fn(&Resource) -> Option<String>;
+type Line<'a> = &'a dyn Fn(&Resource) -> Option<String>;
 
 const SYSCTLS: &str = "/etc/sysctl.d/90-tenon.conf";
 const LOADED: &str = "/etc/modules-load.d/tenon.conf";
@@ -50,20 +51,20 @@ pub fn lower(resources: &[Resource], family: &Family, architecture: &str) -> Vec
     for resource in resources {
         single(resource, family, architecture, &mut items);
     }
-    let shared: [(&str, &str, u32, &str, Line); 7] = [
-        ("sysctl", SYSCTLS, 0o644, "", sysctl),
-        ("module", LOADED, 0o644, "", loaded),
-        ("module", DENIED, 0o644, "", denied),
-        ("limit", LIMITS, 0o644, "", limit),
-        ("limit", MANAGER_LIMITS, 0o644, "[Manager]\n", manager_limit),
-        ("sshd", SSHD, 0o600, "", sshd),
-        ("sudo", SUDO, 0o440, "", sudo),
+    let shared: [(&str, &str, u32, &str, Line<'_>); 7] = [
+        ("sysctl", SYSCTLS, 0o644, "", &sysctl),
+        ("module", LOADED, 0o644, "", &loaded),
+        ("module", DENIED, 0o644, "", &denied),
+        ("limit", LIMITS, 0o644, "", &limit),
+        ("limit", MANAGER_LIMITS, 0o644, "[Manager]\n", &manager_limit),
+        ("sshd", SSHD, 0o600, "", &sshd),
+        ("sudo", SUDO, 0o440, "", &sudo),
     ];
     for (kind, path, mode, head, line) in shared {
         let of_kind = resources.iter().filter(|resource| resource.kind.name == kind);
         items.extend(together(of_kind, path, mode, head, line));
     }
-    items.extend(audit_files(resources));
+    items.extend(audit_files(resources, architecture));
     items.sort_by_key(|item| item.act.rank());
     items
 }
@@ -74,7 +75,7 @@ fn together<'a>(
     path: &str,
     mode: u32,
     head: &str,
-    line: Line,
+    line: Line<'_>,
 ) -> Option<Item> {
     let mut content =
         format!("# Written by tenon image; see `tenon image plan --explain`.\n{head}");
@@ -116,9 +117,12 @@ fn limit(one: &Resource) -> Option<String> {
     Some(format!("{domain} soft {item} {soft}\n{domain} hard {item} {hard}"))
 }
 
+/// Limits of log-ins, which services do not have.
+const OF_LOGINS: &[&str] = &["maxlogins", "maxsyslogins", "priority"];
+
 /// The same for services, which never pass through PAM: `*/nofile` is `DefaultLimitNOFILE`.
 fn manager_limit(one: &Resource) -> Option<String> {
-    let item = one.key.strip_prefix("*/")?.to_uppercase();
+    let item = one.key.strip_prefix("*/").filter(|item| !OF_LOGINS.contains(item))?.to_uppercase();
     let number = |name: &str| match one.text(name)? {
         "unlimited" | "-1" => Some("infinity"),
         other => Some(other),
@@ -142,7 +146,7 @@ fn sudo(one: &Resource) -> Option<String> {
 }
 
 /// One file per group of rules, in the order of the groups' names.
-fn audit_files(resources: &[Resource]) -> Vec<Item> {
+fn audit_files(resources: &[Resource], architecture: &str) -> Vec<Item> {
     let rules = || resources.iter().filter(|resource| resource.kind.name == "audit");
     let mut groups: Vec<_> = rules().filter_map(|rule| rule.text("group")).collect();
     groups.sort_unstable();
@@ -150,7 +154,7 @@ fn audit_files(resources: &[Resource]) -> Vec<Item> {
     let of_group = |group: &str| {
         let path = format!("/etc/audit/rules.d/{group}.rules");
         let members = rules().filter(|rule| rule.text("group") == Some(group));
-        together(members, &path, 0o640, "", |rule| Some(rule.key.clone()))
+        together(members, &path, 0o600, "", &|rule| audit::lines(rule, architecture))
     };
     groups.into_iter().filter_map(of_group).collect()
 }
@@ -165,14 +169,14 @@ fn single(one: &Resource, family: &Family, architecture: &str, items: &mut Vec<I
     let act = match one.kind.name {
         "package" => {
             let version = one.text("version").map(str::to_owned);
-            for name in family.packages(&key) {
+            for name in family.packages(&key, architecture) {
                 let act = Act::Package { name, version: version.clone(), lock: one.flag("lock") };
                 items.push(Item::new(act, one));
             }
             return;
         }
         "package-absent" => {
-            let names = family.packages(&key).into_iter();
+            let names = family.packages(&key, architecture).into_iter();
             items.extend(names.map(|name| Item::new(Act::NoPackage { name }, one)));
             return;
         }
@@ -200,6 +204,18 @@ fn single(one: &Resource, family: &Family, architecture: &str, items: &mut Vec<I
                 mode: one.mode().unwrap_or(0o755),
             }
         }
+        "tenon" => Act::Tenon { path: key },
+        "stamp" => {
+            let names = family.packages(&text("package"), architecture).into_iter();
+            let stamp = |package| Act::Stamp { path: key.clone(), package };
+            return items.extend(names.take(1).map(|name| Item::new(stamp(name), one)));
+        }
+        "file" if one.flag("seed") => Act::Seed {
+            path: key,
+            content: text("content"),
+            mode: one.mode().unwrap_or(0o644),
+            owner: owner(),
+        },
         "file" => Act::File {
             path: key,
             content: text("content"),

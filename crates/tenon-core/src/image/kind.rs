@@ -36,10 +36,12 @@ pub struct Field {
     pub merge: Merge,
     /// A resource without it means nothing.
     pub needed: bool,
+    /// What a wish means that does not say it, beside one that does.
+    pub unsaid: Option<bool>,
 }
 
 const fn field(name: &'static str, shape: Shape) -> Field {
-    Field { name, shape, merge: Merge::Equal, needed: false }
+    Field { name, shape, merge: Merge::Equal, needed: false, unsaid: None }
 }
 
 const fn text(name: &'static str) -> Field {
@@ -54,6 +56,11 @@ impl Field {
 
     const fn merged(mut self, merge: Merge) -> Self {
         self.merge = merge;
+        self
+    }
+
+    const fn unsaid(mut self, flag: bool) -> Self {
+        self.unsaid = Some(flag);
         self
     }
 }
@@ -117,6 +124,8 @@ pub static KINDS: &[Kind] = &[
         key: "path",
         fields: &[field("mode", Shape::Mode).needed(), text("owner"), text("label")],
     },
+    // Its content is whichever build applies the plan; the record has the hash.
+    Kind { name: "tenon", key: "path", fields: &[] },
     Kind {
         name: "download",
         key: "path",
@@ -139,9 +148,12 @@ pub static KINDS: &[Kind] = &[
             text("owner"),
             text("label"),
             field("if-absent", Shape::Flag),
+            field("seed", Shape::Flag),
         ],
     },
     Kind { name: "block", key: "path:marker", fields: &[text("content").needed()] },
+    // The version of an installed package, for whoever cannot ask the package itself.
+    Kind { name: "stamp", key: "path", fields: &[text("package").needed()] },
     Kind { name: "link", key: "path", fields: &[text("target").needed()] },
     Kind { name: "absent", key: "path", fields: &[] },
     Kind {
@@ -161,7 +173,7 @@ pub static KINDS: &[Kind] = &[
     Kind {
         name: "kernel-argument",
         key: "key",
-        fields: &[text("value"), field("present", Shape::Flag)],
+        fields: &[text("value"), field("present", Shape::Flag).unsaid(true)],
     },
     Kind { name: "module", key: "name", fields: &[text("state").needed()] },
     Kind {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Seek;
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -18,6 +19,7 @@ use tenon_core::problem::Problem;
 use super::cache::{self, Cache};
 use super::gap::{Gap, Mend};
 use super::place::{Pinned, wrong_content};
+use super::program::{Program, RUNNING};
 use super::record::{self, Entry, Record};
 use super::site::{Dress, Site, hash};
 use super::unpack::{Wish, holds_image, unpack};
@@ -69,8 +71,18 @@ impl Report {
     }
 }
 
-/// Makes the plan true.
+/// Makes the plan true; Tenon in the root is the running program.
 pub fn apply(plan: &ImagePlan, root: &Root, options: Options<'_>) -> Result<Report, Problem> {
+    apply_with(plan, root, options, Path::new(RUNNING))
+}
+
+/// Makes the plan true; Tenon in the root is the program of this file.
+pub fn apply_with(
+    plan: &ImagePlan,
+    root: &Root,
+    options: Options<'_>,
+    tenon: &Path,
+) -> Result<Report, Problem> {
     if options.live && !root.is_host() {
         let what = format!("--live with --root {}", root.path().display());
         return Err(Problem::new(&LIVE_NEEDS_HOST, what));
@@ -79,11 +91,15 @@ pub fn apply(plan: &ImagePlan, root: &Root, options: Options<'_>) -> Result<Repo
     if let Some(problem) = facts.refuses(plan) {
         return Err(problem);
     }
+    let tenon = match plan.items.iter().any(|item| matches!(item.act, Act::Tenon { .. })) {
+        true => Some(Program::open(tenon, &plan.architecture)?),
+        false => None,
+    };
     let _lock = Lock::take(root, Duration::ZERO)?;
     let site = Site::new(root, plan, facts, options.probe)?;
     let _reading = options.cache.map(|cache| cache.reading(CACHE_TIME)).transpose()?;
     cache::check(&site, options.cache)?;
-    let mut run = Run::new(site, options);
+    let mut run = Run::new(site, options, tenon);
     // Packages may come from repositories that the plan itself makes known.
     let (sources, rest): (Vec<&Item>, Vec<&Item>) =
         plan.items.iter().partition(|item| item.is_source());
@@ -99,18 +115,19 @@ pub fn apply(plan: &ImagePlan, root: &Root, options: Options<'_>) -> Result<Repo
 struct Run<'a> {
     site: Site<'a>,
     options: Options<'a>,
+    tenon: Option<Program>,
     report: Report,
     /// What will be recorded.
     record: Record,
 }
 
 impl<'a> Run<'a> {
-    fn new(site: Site<'a>, options: Options<'a>) -> Run<'a> {
+    fn new(site: Site<'a>, options: Options<'a>, tenon: Option<Program>) -> Run<'a> {
         let report = Report { plan_hash: site.plan.hash(), ..Report::default() };
         let before_live = site.record.before_live.clone();
         let plan_hash = report.plan_hash.clone();
         let record = Record { plan_hash, before_live, ..Record::default() };
-        Run { site, options, report, record }
+        Run { site, options, tenon, report, record }
     }
 
     fn make_all(&mut self, items: &[&Item]) -> Result<(), Problem> {
@@ -120,7 +137,8 @@ impl<'a> Run<'a> {
                 continue;
             }
             (self.options.probe)("item")?;
-            let entry = make(&self.site, item, self.options.cache, &mut self.report)?;
+            let from = Sources { cache: self.options.cache, tenon: self.tenon.as_ref() };
+            let entry = make(&self.site, item, from, &mut self.report)?;
             self.record.items.insert(record::name(item), entry);
         }
         Ok(())
@@ -144,7 +162,10 @@ impl<'a> Run<'a> {
 }
 
 fn needs_programs(act: &Act) -> bool {
-    matches!(act, Act::Package { .. } | Act::NoPackage { .. } | Act::Command { .. })
+    matches!(
+        act,
+        Act::Package { .. } | Act::NoPackage { .. } | Act::Stamp { .. } | Act::Command { .. }
+    )
 }
 
 fn store(site: &Site<'_>, path: &str, value: &Value) -> Result<(), Problem> {
@@ -155,15 +176,25 @@ fn store(site: &Site<'_>, path: &str, value: &Value) -> Result<(), Problem> {
     }
 }
 
+/// Where content comes from that no plan holds.
+#[derive(Clone, Copy)]
+struct Sources<'a> {
+    cache: Option<&'a Cache>,
+    tenon: Option<&'a Program>,
+}
+
 /// Makes one item true and says what is to be recorded of it.
 fn make(
     site: &Site<'_>,
     item: &Item,
-    cache: Option<&Cache>,
+    from: Sources<'_>,
     report: &mut Report,
 ) -> Result<Entry, Problem> {
-    let gaps = site.gaps(item)?;
+    let mut gaps = site.gaps(item)?;
     let held = site.record.of(item).cloned().unwrap_or_default();
+    if let (Act::Tenon { path }, Some(tenon)) = (&item.act, from.tenon) {
+        gaps.extend(tenon.newer_than(path, &held));
+    }
     let mut entry = Entry { hash: record::item_hash(item), ..held };
     if gaps.is_empty() {
         report.unchanged += 1;
@@ -172,7 +203,7 @@ fn make(
     let name = record::name(item);
     tracing::debug!(item = name, "making true");
     if gaps.iter().any(|gap| gap.mend == Mend::Own) {
-        own(site, item, cache, &gaps, &mut entry)?;
+        own(site, item, from, &gaps, &mut entry)?;
     }
     for gap in &gaps {
         site.close(gap, &name)?;
@@ -185,15 +216,21 @@ fn make(
 fn own(
     site: &Site<'_>,
     item: &Item,
-    cache: Option<&Cache>,
+    from: Sources<'_>,
     gaps: &[Gap],
     entry: &mut Entry,
 ) -> Result<(), Problem> {
     let cached = || {
         let lacking = || Problem::new(&NOT_CACHED, format!("{} needs a cache", record::name(item)));
-        cache.ok_or_else(lacking)?.open_entry(&item.act)
+        from.cache.ok_or_else(lacking)?.open_entry(&item.act)
     };
     match &item.act {
+        Act::Tenon { path } => {
+            if let Some(tenon) = from.tenon {
+                let sha256 = site.place(path, &mut tenon.content()?, 0o755, None)?;
+                entry.files = BTreeMap::from([(path.clone(), sha256)]);
+            }
+        }
         Act::Download { path, url, sha256, members, mode } => {
             let (mut file, pinned) = (cached()?, Pinned { sha256, name: url });
             if members.is_empty() {
@@ -210,7 +247,7 @@ fn own(
             tracing::info!(command = words.join(" "), "running inside the root");
             entry.inputs = Some(site.inputs(inputs)?);
             (site.probe)("command")?;
-            inside::run(site.root, cache.map(Cache::directory), words, COMMAND_TIME)?;
+            inside::run(site.root, from.cache.map(Cache::directory), words, COMMAND_TIME)?;
             entry.files.clear();
             for path in outputs {
                 let hash = site.hash(path)?.unwrap_or_else(|| "nothing".to_owned());

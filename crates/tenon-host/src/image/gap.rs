@@ -82,9 +82,26 @@ impl Site<'_> {
             Act::Download { path, sha256, members, mode, .. } if members.is_empty() => {
                 self.download(path, sha256, *mode)
             }
-            Act::Download { .. } | Act::CachedImage { .. } => self.recorded(item),
+            Act::Tenon { .. } | Act::Download { .. } | Act::CachedImage { .. } => {
+                self.recorded(item)
+            }
             Act::File { path, content, mode, owner, if_absent } => {
                 self.file(path, content, *mode, owner, *if_absent)
+            }
+            Act::Stamp { path, package } => match self.facts.packages.get(package) {
+                Some(found) => {
+                    // The epoch of a package is its distribution's own.
+                    let version = found.version.rsplit(':').next().unwrap_or_default();
+                    self.file(path, &format!("{package} {version}\n"), 0o644, "root:root", false)
+                }
+                None => Ok(gap("its version", format!("{package} is not installed"), Mend::Own)),
+            },
+            Act::Seed { path, content, mode, owner } => {
+                let once = self.record.of(item).is_some() && self.found(path)? != Found::Nothing;
+                match once {
+                    true => Ok(Vec::new()),
+                    false => self.file(path, content, *mode, owner, false),
+                }
             }
             Act::Block { path, marker, content } => {
                 let what = format!("block {marker} of {} bytes", content.len());
@@ -355,6 +372,7 @@ impl Site<'_> {
             Act::Download { path, members, mode, .. } => {
                 (members.iter().map(|(_, to)| target(path, to)).collect(), Some(*mode))
             }
+            Act::Tenon { path } => (vec![path.clone()], Some(0o755)),
             Act::CachedImage { digest, .. } => (vec![cached::archive(digest)], Some(0o644)),
             Act::Command { outputs, .. } => (outputs.clone(), None),
             _ => (Vec::new(), None),

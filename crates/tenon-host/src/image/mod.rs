@@ -5,6 +5,7 @@
 //! gap       what an item asks for and the root lacks; verify tells it, apply mends it
 //! mend      the ways to close a gap that is a file
 //! place     large files, streamed; unpack takes them out of archives
+//! program   Tenon itself, copied into the root
 //! cache     what fetch brought
 //! fetch     what a plan needs, by download, registry and the package manager of this machine
 //! download  one file; registry one container image: with fetch the only rooms with network
@@ -32,6 +33,7 @@ pub mod manifest;
 mod mend;
 mod packages;
 mod place;
+mod program;
 pub mod record;
 mod registry;
 mod running;

@@ -7,6 +7,7 @@ mod hostile;
 mod isolated;
 mod live;
 mod manifested;
+mod placed;
 mod sealed;
 mod teeth;
 mod twice;
