@@ -457,3 +457,27 @@ fn the_guide_lists_every_item_with_its_state_on_a_fresh_node() {
         }
     }
 }
+
+/// A node that was made from an image is held against what the image's plan says of it.
+#[test]
+fn the_plan_of_the_image_is_held_against_the_node() {
+    let root = plain();
+    let (exit, report) = validate(root.path(), &["--only", "image"]);
+    assert_eq!((exit, with_state(&report, "not-applicable").len()), (0, 1));
+
+    let profile = root.path().join("mine.toml");
+    let text = "about = 'm'\n[[file]]\npath = '/etc/motd'\nmode = '0644'\ncontent = \"hello\\n\"\nreason = 'r'\n";
+    fs::write(&profile, text).unwrap();
+    let profile = profile.to_str().unwrap();
+    let plan =
+        tenon(&["image", "plan", "--family", "debian", "--profile", profile, "--output", "json"]);
+    write(root.path(), "usr/lib/tenon/image/plan.json", &String::from_utf8(plan.stdout).unwrap());
+    write(root.path(), "etc/motd", "hello\n");
+    fs::set_permissions(root.path().join("etc/motd"), fs::Permissions::from_mode(0o644)).unwrap();
+    let (exit, report) = validate(root.path(), &["--only", "image"]);
+    assert_eq!((exit, with_state(&report, "pass").len()), (0, 1), "{report:#}");
+
+    write(root.path(), "etc/motd", "other\n");
+    let (exit, report) = validate(root.path(), &["--only", "image"]);
+    assert_eq!((exit, with_state(&report, "fail")), (1, vec!["image-file /etc/motd".to_owned()]));
+}

@@ -148,8 +148,8 @@ source "amazon-ebs" "node" {
   subnet_id = var.subnet_id
   tags = {
     "tenon-kubernetes" = "1.34.2"
-    "tenon-plan" = "e9e6c2b570568ce8"
-    "tenon-profiles" = "base components"
+    "tenon-plan" = "57b9f31c32d04323"
+    "tenon-profiles" = "base"
   }
 }
 

@@ -8,6 +8,7 @@ mod cloud_init;
 mod cluster;
 mod control_plane;
 mod image;
+mod image_desk;
 mod kill;
 mod kubeadm;
 mod lab;
@@ -229,6 +230,14 @@ const LAYERS: &[Layer] = &[
         ],
         refuse: stage::refuse,
         run: Run::OnStage(image::run),
+    },
+    Layer {
+        name: "image-desk",
+        about: "templates for Packer and bills of materials before readers that are not ours",
+        packages: &[("python3-venv", "python3")],
+        parts: &[parts::ROOT],
+        refuse: userdata::refuse,
+        run: Run::Here(image_desk::run),
     },
     Layer {
         name: "doctor",

@@ -3,6 +3,7 @@
 //! Each part lies in the cache under its name and the hash of its recipe, so a changed recipe is a
 //! new part and a kept one is never stale. A part appears under its name only when it is whole.
 
+mod components;
 mod image;
 mod images;
 mod kubernetes;
@@ -127,6 +128,12 @@ pub const PACKAGES: Part = Part {
     recipe: packages::recipe,
     build: packages::build,
 };
+pub const COMPONENTS: Part = Part {
+    name: "components",
+    about: "kubelet, credential provider, crictl and sandbox, as an image takes them",
+    recipe: components::recipe,
+    build: components::build,
+};
 pub const DNF: Part = Part {
     name: "dnf",
     about: "Debian with dnf and rpm, to play Amazon Linux",
@@ -154,6 +161,7 @@ const PARTS: &[Part] = &[
     IMAGES_1_36,
     SERVER,
     PACKAGES,
+    COMPONENTS,
     SCAP,
     DNF,
 ];

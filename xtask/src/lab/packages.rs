@@ -18,10 +18,15 @@ pub(super) fn recipe() -> anyhow::Result<String> {
     Ok(text)
 }
 
+/// Downloads are another part; here are packages alone.
+const NO_DOWNLOADS: &str = "spec.components={kubelet: {source: none}, crictl: {source: none}, \
+                            ecr-credential-provider: {source: none}, pause: {source: none}}";
+
 pub(super) fn build(place: &Path) -> anyhow::Result<()> {
     let root = SERVER.ready(&cache_directory()?)?.join("root");
     let mut fetch = Command::new("cargo");
     fetch.current_dir(checkout()).args(["run", "--quiet", "--package", "tenon", "--"]);
-    fetch.args(["image", "fetch", "--profile", "base,cis-level2", "--root"]).arg(root);
+    fetch.args(["image", "fetch", "--profile", "base,cis-level2", "--set", NO_DOWNLOADS]);
+    fetch.arg("--root").arg(root);
     must(fetch.arg("--cache").arg(place))
 }

@@ -7,6 +7,12 @@ use serde_json::{Value, json};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
+    /// The key that packages of a repository are signed with; without content it must be there.
+    Key {
+        path: String,
+        fingerprint: String,
+        content: Option<String>,
+    },
     /// By its real name in this family.
     Package {
         name: String,
@@ -34,6 +40,10 @@ pub enum Act {
         mode: u32,
         owner: String,
     },
+    /// Tenon's own program: the one that applies, or another build of it.
+    Tenon {
+        path: String,
+    },
     /// From the cache; `members` says which entry of the archive goes where.
     Download {
         path: String,
@@ -48,6 +58,13 @@ pub enum Act {
         mode: u32,
         owner: String,
         if_absent: bool,
+    },
+    /// Written once: what the node makes of it later is its own.
+    Seed {
+        path: String,
+        content: String,
+        mode: u32,
+        owner: String,
     },
     /// Marked lines inside a file that others own.
     Block {
@@ -107,13 +124,17 @@ impl Act {
     /// Its place in the order of apply: packages bring users and files, then ours are laid over.
     pub(super) fn rank(&self) -> usize {
         match self {
-            Act::NoPackage { .. } => 0,
+            Act::Key { .. } | Act::NoPackage { .. } => 0,
             Act::Package { .. } => 1,
             Act::Group { .. } => 2,
             Act::User { .. } => 3,
             Act::Directory { .. } => 4,
-            Act::Download { .. } => 5,
-            Act::File { .. } | Act::Block { .. } | Act::Setting { .. } | Act::Pam { .. } => 6,
+            Act::Tenon { .. } | Act::Download { .. } => 5,
+            Act::File { .. }
+            | Act::Seed { .. }
+            | Act::Block { .. }
+            | Act::Setting { .. }
+            | Act::Pam { .. } => 6,
             Act::Link { .. } | Act::Absent { .. } => 7,
             Act::Access { .. } => 8,
             Act::KernelArgument { .. } => 9,
@@ -126,13 +147,16 @@ impl Act {
     /// A word for the kind of act, and what it is done to.
     pub fn name(&self) -> (&'static str, Cow<'_, str>) {
         match self {
+            Act::Key { path, .. } => ("key", path.into()),
             Act::Package { name, .. } => ("package", name.into()),
             Act::NoPackage { name } => ("no-package", name.into()),
             Act::Group { name, .. } => ("group", name.into()),
             Act::User { name, .. } => ("user", name.into()),
             Act::Directory { path, .. } => ("directory", path.into()),
+            Act::Tenon { path } => ("tenon", path.into()),
             Act::Download { path, .. } => ("download", path.into()),
             Act::File { path, .. } => ("file", path.into()),
+            Act::Seed { path, .. } => ("seed", path.into()),
             Act::Block { path, marker, .. } => ("block", format!("{path}:{marker}").into()),
             Act::Setting { path, name, .. } => ("setting", format!("{path}:{name}").into()),
             Act::Pam { path, module, .. } => ("pam", format!("{path}:{module}").into()),
@@ -149,9 +173,12 @@ impl Act {
     /// The path at which it stands alone: no other act may say what is there.
     pub fn place(&self) -> Option<&str> {
         match self {
-            Act::Directory { path, .. } | Act::File { path, .. } | Act::Link { path, .. } => {
-                Some(path)
-            }
+            Act::Key { path, .. }
+            | Act::Directory { path, .. }
+            | Act::File { path, .. }
+            | Act::Seed { path, .. }
+            | Act::Tenon { path }
+            | Act::Link { path, .. } => Some(path),
             Act::Download { path, members, .. } if members.is_empty() => Some(path),
             _ => None,
         }
@@ -162,8 +189,11 @@ impl Act {
         let (kind, key) = self.name();
         let mode = |mode: u32| format!("{mode:04o}");
         let rest = match self {
+            Act::Key { fingerprint, content, .. } => {
+                json!({"fingerprint": fingerprint, "content": content})
+            }
             Act::Package { version, lock, .. } => json!({"version": version, "lock": lock}),
-            Act::NoPackage { .. } | Act::Absent { .. } => json!({}),
+            Act::NoPackage { .. } | Act::Absent { .. } | Act::Tenon { .. } => json!({}),
             Act::Group { id, system, .. } => json!({"id": id, "system": system}),
             Act::User { id, shell, home, locked, groups, .. } => {
                 json!({"id": id, "shell": shell, "home": home, "locked": locked, "groups": groups})
@@ -177,6 +207,9 @@ impl Act {
             Act::File { content, mode: bits, owner, if_absent, .. } => json!({
                 "content": content, "mode": mode(*bits), "owner": owner, "ifAbsent": if_absent,
             }),
+            Act::Seed { content, mode: bits, owner, .. } => {
+                json!({"content": content, "mode": mode(*bits), "owner": owner})
+            }
             Act::Block { content, .. } => json!({"content": content}),
             Act::Setting { value, .. } => json!({"value": value}),
             Act::Pam { arguments, .. } => json!({"arguments": arguments}),

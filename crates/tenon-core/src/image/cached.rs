@@ -3,6 +3,8 @@
 //! command after another imports it at the first boot, before the kubelet asks for it.
 
 use super::item::Act;
+use crate::config::PAUSE_IMAGE;
+use crate::plan::baked::PAUSE_ARCHIVE;
 
 /// Where the archives lie in the root.
 pub const PLACE: &str = "/var/lib/tenon/images";
@@ -45,10 +47,15 @@ pub(super) fn unit(reference: &str, digest: &str, pin: bool, names: &[String]) -
     let path = format!("/etc/systemd/system/{name}");
     let link = format!("/etc/systemd/system/multi-user.target.wants/{name}");
     let owner = "root:root".to_owned();
-    vec![
+    let mut acts = vec![
         Act::File { path: path.clone(), content, mode: 0o644, owner, if_absent: false },
         Act::Link { path: link, target: path },
-    ]
+    ];
+    if names.contains(&PAUSE_IMAGE) {
+        // From there bootstrap imports it once more where another snapshotter is in use.
+        acts.push(Act::Link { path: PAUSE_ARCHIVE.to_owned(), target: archive });
+    }
+    acts
 }
 
 #[cfg(test)]
@@ -58,7 +65,7 @@ mod tests {
     #[test]
     fn an_image_is_imported_under_all_its_names_and_pinned() {
         let digest = format!("sha256:{}", "ab".repeat(32));
-        let names = ["localhost/kubernetes/pause".to_owned()];
+        let names = [PAUSE_IMAGE.to_owned()];
         let acts = unit("registry.k8s.io/pause", &digest, true, &names);
         let Act::File { content, path, .. } = &acts[0] else { panic!("{acts:?}") };
         assert_eq!(path, "/etc/systemd/system/tenon-image-abababababab.service");
@@ -67,6 +74,8 @@ mod tests {
         assert!(
             content.contains(&format!("tag --force registry.k8s.io/pause@{digest} localhost/"))
         );
+        let Act::Link { path, target } = &acts[2] else { panic!("{acts:?}") };
+        assert_eq!((path.as_str(), target), (PAUSE_ARCHIVE, &archive(&digest)));
         assert_eq!(digits("sha256:xyz"), None);
     }
 }

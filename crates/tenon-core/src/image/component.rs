@@ -1,23 +1,30 @@
 //! Components: programs whose version somebody chooses. Each comes from the distribution, as a
-//! package, or from its publisher, as a download with a known sha256.
+//! package, or from its publisher, as a download with a known sha256. Some belong to every image;
+//! a pin file knows their versions and contents, and the user's config has the last word.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::merge::Exception;
+use super::exception::Exception;
+use super::family::Family;
 use super::profile::Profile;
 use super::resource::{Resource, Scope};
-use crate::codes::image::{COMPONENT_VERSION, UNKNOWN_COMPONENT};
+use crate::codes::image::{COMPONENT_VERSION, NO_CHECKSUM, UNKNOWN_COMPONENT};
 use crate::nearest::nearest;
 use crate::problem::{Place, Problem};
 
-/// The profile that a config's components become.
+/// The profile that components become.
 pub const FEATURE: &str = "components";
 
 static TABLE: &str = include_str!("../../../../profiles/components.toml");
 /// Pin files by the minor version of Kubernetes.
-static PINS: &[(&str, &str)] = &[("1.34", include_str!("../../../../profiles/pins/1.34.toml"))];
+pub static PINS: &[(&str, &str)] = &[
+    ("1.33", include_str!("../../../../profiles/pins/1.33.toml")),
+    ("1.34", include_str!("../../../../profiles/pins/1.34.toml")),
+    ("1.35", include_str!("../../../../profiles/pins/1.35.toml")),
+    ("1.36", include_str!("../../../../profiles/pins/1.36.toml")),
+];
 
 /// What a config says about a component.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -34,6 +41,8 @@ pub struct Component {
 pub enum Source {
     Distribution,
     Upstream,
+    /// It is left out.
+    Nowhere,
 }
 
 impl Source {
@@ -41,9 +50,24 @@ impl Source {
         match word {
             "distro" => Some(Source::Distribution),
             "upstream" => Some(Source::Upstream),
+            "none" => Some(Source::Nowhere),
             _ => None,
         }
     }
+}
+
+/// The image that components are chosen for.
+#[derive(Debug, Clone)]
+pub struct Image<'a> {
+    pub family: &'static Family,
+    pub architecture: &'a str,
+    pub kubernetes: &'a str,
+    /// What belongs to every image is added.
+    pub standard: bool,
+    /// What a node can do without is left out.
+    pub minimal: bool,
+    /// Names of the container images that the config brings itself.
+    pub cached: Vec<&'a str>,
 }
 
 /// Every known component with its row of the table.
@@ -64,31 +88,67 @@ pub fn check(name: &str) -> Option<Problem> {
     })
 }
 
+/// A whole version: a minor alone means the newest kubelet that its pin file has.
+pub fn whole_version(kubernetes: &str) -> String {
+    let minor_alone = kubernetes.split('.').count() == 2;
+    let newest = minor_alone.then(|| pins(kubernetes)).and_then(|pins| {
+        pins.get("kubelet")?.as_array()?.first()?["version"].as_str().map(str::to_owned)
+    });
+    newest.unwrap_or_else(|| kubernetes.to_owned())
+}
+
 /// The profile that makes the chosen components true.
 pub fn profile(
-    components: &BTreeMap<String, Component>,
-    kubernetes: &str,
+    asked: &BTreeMap<String, Component>,
+    image: &Image<'_>,
 ) -> Result<Profile, Vec<Problem>> {
     let mut profile = Profile { name: FEATURE.to_owned(), ..Profile::default() };
-    profile.about = "Components whose version the config chooses".to_owned();
-    let (table, pins) = (table(), pins(kubernetes));
-    let mut problems = Vec::new();
-    for (name, component) in components {
-        let chosen = Chosen { name, row: &table[name], pins: &pins, component };
-        match chosen.version(kubernetes) {
-            Ok(version) => problems.extend(chosen.add(&version, &mut profile).err()),
-            Err(problem) => problems.push(vec![problem]),
+    profile.about = "Components, from their publishers or the distribution".to_owned();
+    let pins = pins(image.kubernetes);
+    let (mut problems, mut missing) = (Vec::new(), Vec::new());
+    for (name, row) in &table() {
+        let Some(chosen) = Chosen::of(name, row, &pins, asked.get(name), image) else { continue };
+        match chosen.lacks() {
+            None => problems.extend(chosen.add(&mut profile).err().into_iter().flatten()),
+            Some(_) if chosen.is_spare() => {
+                problems.extend(chosen.leave_out(&mut profile).err().into_iter().flatten());
+            }
+            Some(lack) => missing.push(lack),
         }
     }
-    let problems: Vec<_> = problems.into_iter().flatten().collect();
+    if !missing.is_empty() {
+        problems.insert(0, unpinned(missing, image));
+    }
     if problems.is_empty() { Ok(profile) } else { Err(problems) }
 }
 
-fn pins(kubernetes: &str) -> Map<String, Value> {
-    let is_minor = |minor: &str| {
-        kubernetes.strip_prefix(minor).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+/// Everything whose content is not known, at once, and the ways out.
+fn unpinned(missing: Vec<String>, image: &Image<'_>) -> Problem {
+    let what = match &missing[..] {
+        [one] => format!("component {one}"),
+        many => format!("{} components have no content that is known beforehand", many.len()),
     };
-    let text = PINS.iter().find(|(minor, _)| is_minor(minor)).map_or("", |(_, text)| *text);
+    let whole = |minor: &&str| pins(minor).contains_key("kubelet");
+    let minors: Vec<_> = PINS.iter().map(|(minor, _)| *minor).filter(whole).collect();
+    let fix = format!(
+        "give version and sha256 of each in spec.components, or `source: none` to leave it out; \
+         all of them are pinned for Kubernetes {}",
+        minors.join(", ")
+    );
+    let about = format!("Kubernetes {}, {}", image.kubernetes, image.architecture);
+    let details = if missing.len() > 1 { missing } else { Vec::new() };
+    Problem::new(&NO_CHECKSUM, what).fix(fix).details([about].into_iter().chain(details))
+}
+
+/// The minor version, `1.34` of `1.34.2`.
+fn minor(kubernetes: &str) -> &str {
+    let end = kubernetes.match_indices('.').nth(1).map_or(kubernetes.len(), |(at, _)| at);
+    &kubernetes[..end]
+}
+
+fn pins(kubernetes: &str) -> Map<String, Value> {
+    let minor = minor(kubernetes);
+    let text = PINS.iter().find(|(known, _)| *known == minor).map_or("", |(_, text)| *text);
     toml::from_str(text).unwrap_or_default()
 }
 
@@ -96,80 +156,238 @@ fn pins(kubernetes: &str) -> Map<String, Value> {
 struct Chosen<'a> {
     name: &'a str,
     row: &'a Value,
-    pins: &'a Map<String, Value>,
-    component: &'a Component,
+    /// What the pin file has of it, the preferred first.
+    pins: &'a [Value],
+    asked: Option<&'a Component>,
+    image: &'a Image<'a>,
+    source: Source,
 }
 
-impl Chosen<'_> {
-    fn pin(&self) -> &Value {
-        self.pins.get(self.name).unwrap_or(&Value::Null)
+impl<'a> Chosen<'a> {
+    /// None if the component is not part of this image.
+    fn of(
+        name: &'a str,
+        row: &'a Value,
+        pins: &'a Map<String, Value>,
+        asked: Option<&'a Component>,
+        image: &'a Image<'a>,
+    ) -> Option<Chosen<'a>> {
+        let standard = match &row["standard"] {
+            Value::Object(families) => families.get(image.family.name).and_then(Value::as_str),
+            other => other.as_str(),
+        };
+        let wanted = image.standard && !(image.minimal && row["spare"] == true);
+        let standard = standard.and_then(Source::read);
+        let by_user = |asked: &Component| {
+            let told = asked.version.is_some() || !asked.sha256.is_empty();
+            asked.source.or(told.then_some(Source::Upstream)).or(standard)
+        };
+        let source = match asked {
+            Some(asked) => by_user(asked).unwrap_or(Source::Upstream),
+            None if image.cached.contains(&name) => return None,
+            None => standard.filter(|_| wanted)?,
+        };
+        let pins = pins.get(name).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let chosen = Chosen { name, row, pins, asked, image, source };
+        (source != Source::Nowhere).then_some(chosen)
     }
 
-    fn is_distributed(&self) -> bool {
-        self.component.source == Some(Source::Distribution)
+    /// Nobody asked for it, and a node runs without it.
+    fn is_spare(&self) -> bool {
+        self.asked.is_none() && self.row["spare"] == true
     }
 
-    /// The version; a package may be without, which means the distribution's.
-    fn version(&self, kubernetes: &str) -> Result<Option<String>, Problem> {
-        let pinned = || self.pin()["version"].as_str().map(str::to_owned);
-        match self.component.version.clone().or_else(pinned) {
-            None if !self.is_distributed() => {
-                let what = format!(
-                    "component {} has no version, and the pins of Kubernetes {kubernetes} have none",
-                    self.name
-                );
-                Err(Problem::new(&COMPONENT_VERSION, what))
-            }
-            version => Ok(version),
+    /// The version, and who says so. A kubelet is of the version of Kubernetes.
+    fn version(&self) -> Option<(String, String)> {
+        let told =
+            self.asked.and_then(|asked| Some((asked.version.clone()?, asked.origin.clone())));
+        let kubernetes = self.image.kubernetes.to_owned();
+        let own = (self.name == "kubelet").then(|| (kubernetes, "spec.kubernetes".to_owned()));
+        let pinned = || {
+            let first = self.pins.first()?["version"].as_str()?;
+            Some((first.to_owned(), self.pin_file()))
+        };
+        match self.source {
+            Source::Distribution => told,
+            _ => told.or(own).or_else(pinned),
         }
     }
 
-    fn add(&self, version: &Option<String>, profile: &mut Profile) -> Result<(), Vec<Problem>> {
+    fn pin_file(&self) -> String {
+        format!("the pins of Kubernetes {}", minor(self.image.kubernetes))
+    }
+
+    /// The entry of the pin file for a version.
+    fn pin(&self, version: &str) -> &Value {
+        let pin = self.pins.iter().find(|pin| pin["version"].as_str() == Some(version));
+        pin.unwrap_or(&Value::Null)
+    }
+
+    /// Checksums of the config; those of the pin file where it has the same version.
+    fn sums(&self, version: &str) -> Map<String, Value> {
+        let mut sums = self.pin(version)["sha256"].as_object().cloned().unwrap_or_default();
+        for (architecture, sum) in self.asked.iter().flat_map(|asked| &asked.sha256) {
+            sums.insert(architecture.clone(), json!(sum));
+        }
+        sums
+    }
+
+    /// What is missing before a byte may be fetched.
+    fn lacks(&self) -> Option<String> {
+        if self.source != Source::Upstream {
+            return None;
+        }
+        let Some((version, _)) = self.version() else {
+            return Some(format!("{} has no version and no sha256", self.name));
+        };
+        let architecture = self.image.architecture;
+        let known = match self.is_image() {
+            true => self.pin(&version)["digest"].is_string(),
+            false => self.sums(&version).contains_key(architecture),
+        };
+        let pinned: Vec<_> = self.pins.iter().filter_map(|pin| pin["version"].as_str()).collect();
+        let pinned = match pinned.is_empty() {
+            true => "none is pinned".to_owned(),
+            false => format!("pinned: {}", pinned.join(", ")),
+        };
+        let lack = format!("{} {version} has no sha256 for {architecture} ({pinned})", self.name);
+        (!known).then_some(lack)
+    }
+
+    fn is_image(&self) -> bool {
+        self.row["image"].is_string()
+    }
+
+    fn add(&self, profile: &mut Profile) -> Result<(), Vec<Problem>> {
+        match self.source {
+            Source::Distribution => self.add_package(profile),
+            _ if self.is_image() => self.add_image(profile),
+            _ => self.add_download(profile),
+        }
+    }
+
+    fn add_package(&self, profile: &mut Profile) -> Result<(), Vec<Problem>> {
         let package = self.row["package"].as_str();
-        if self.is_distributed() {
-            let Some(package) = package else {
-                let what = format!("no distribution has a package for component {}", self.name);
-                return Err(vec![Problem::new(&COMPONENT_VERSION, what)]);
-            };
-            let mut wish = json!({"name": package, "source": "distro"});
-            if let Some(version) = version {
-                wish["version"] = json!(version);
-            }
-            return self.wish("package", wish, profile);
+        let here = |package: &&str| {
+            !self.image.family.packages(package, self.image.architecture).is_empty()
+        };
+        let Some(package) = package.filter(here) else {
+            let family = self.image.family.name;
+            let what = format!("{family} has no package for component {}", self.name);
+            return Err(vec![Problem::new(&COMPONENT_VERSION, what)]);
+        };
+        let mut wish = json!({"name": package, "source": "distro"});
+        if let Some((version, _)) = self.version() {
+            wish["version"] = json!(version);
         }
-        if let Some(package) = package {
-            self.wish("package-absent", json!({"name": package}), profile)?;
-            profile.exceptions.push(Exception {
-                rule: None,
-                resource: Some(format!("package/{package}")),
-                keep: Some(FEATURE.to_owned()),
-                reason: format!("the config asks for {} from its publisher", self.name),
-                expires: None,
-                feature: FEATURE.to_owned(),
-            });
-        }
-        for unit in self.row["unit"].as_array().into_iter().flatten() {
-            self.wish("unit", unit.clone(), profile)?;
-        }
-        let mut wish =
-            json!({"component": self.name, "version": version, "sha256": self.sums(version)});
-        for field in ["path", "url", "members", "licence"] {
+        self.wish("package", wish, profile)?;
+        self.rows("package-unit", "unit", profile)
+    }
+
+    fn add_image(&self, profile: &mut Profile) -> Result<(), Vec<Problem>> {
+        let (version, _) = self.version().unwrap_or_default();
+        let names = self.row["names"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let names: Vec<_> = names.map(|name| name.replace("{version}", &version)).collect();
+        let wish = json!({
+            "name": self.name, "reference": self.row["image"], "names": names, "pin": true,
+            "digest": self.pin(&version)["digest"],
+        });
+        self.wish("cached-image", wish, profile)
+    }
+
+    fn add_download(&self, profile: &mut Profile) -> Result<(), Vec<Problem>> {
+        let (version, _) = self.version().unwrap_or_default();
+        let Some(url) = self.row["url"].as_str() else {
+            let what = format!("component {} is only in distributions", self.name);
+            return Err(vec![Problem::new(&COMPONENT_VERSION, what)]);
+        };
+        self.replace_package(profile)?;
+        self.rows("unit", "unit", profile)?;
+        self.rows("file", "file", profile)?;
+        let mut wish = json!({
+            "component": self.name, "version": version, "url": url,
+            "sha256": self.sums(&version), "path": self.placed(&self.row["path"]),
+        });
+        for field in ["members", "licence"] {
             if !self.row[field].is_null() {
-                wish[field] = self.row[field].clone();
+                wish[field] = self.placed(&self.row[field]);
             }
         }
         self.wish("download", wish, profile)
     }
 
-    /// Checksums of the config; those of the pin file where it pins the same version.
-    fn sums(&self, version: &Option<String>) -> Value {
-        let same = self.pin()["version"].as_str() == version.as_deref();
-        let pinned = self.pin()["sha256"].as_object().filter(|_| same).cloned();
-        let mut sums = pinned.unwrap_or_default();
-        for (architecture, sum) in &self.component.sha256 {
-            sums.insert(architecture.clone(), json!(sum));
+    /// The publisher's program takes the place of the distribution's, where there is one.
+    fn replace_package(&self, profile: &mut Profile) -> Result<(), Vec<Problem>> {
+        let Some(package) = self.row["package"].as_str() else { return Ok(()) };
+        if self.image.family.packages(package, self.image.architecture).is_empty() {
+            return Ok(());
         }
-        Value::Object(sums)
+        self.wish("package-absent", json!({"name": package}), profile)?;
+        profile.exceptions.push(Exception {
+            resource: Some(format!("package/{package}")),
+            keep: Some(FEATURE.to_owned()),
+            reason: format!("{} comes from its publisher, not as a package", self.name),
+            feature: FEATURE.to_owned(),
+            ..Exception::default()
+        });
+        Ok(())
+    }
+
+    /// Further resources of the component's row, with its version put in.
+    fn rows(&self, field: &str, kind: &str, profile: &mut Profile) -> Result<(), Vec<Problem>> {
+        let (version, _) = self.version().unwrap_or_default();
+        for row in self.row[field].as_array().into_iter().flatten() {
+            let mut row = row.clone();
+            if let Some(content) = row["content"].as_str() {
+                row["content"] = json!(content.replace("{version}", &version));
+            }
+            self.wish(kind, row, profile)?;
+        }
+        Ok(())
+    }
+
+    /// Where plugins of the CNI lie differs between families.
+    fn placed(&self, value: &Value) -> Value {
+        let put = |text: &str| json!(text.replace("{cni}", self.image.family.cni));
+        match value {
+            Value::String(text) => put(text),
+            Value::Object(members) => {
+                members.iter().map(|(name, to)| (name.clone(), self.placed(to))).collect()
+            }
+            other => other.clone(),
+        }
+    }
+
+    /// Says that the image is without it, where somebody will look.
+    fn leave_out(&self, profile: &mut Profile) -> Result<(), Vec<Problem>> {
+        let text = format!(
+            "{} is not in this image: {} have no checksum for it; spec.components adds it",
+            self.name,
+            self.pin_file()
+        );
+        self.wish(
+            "manual",
+            json!({"name": format!("without-{}", self.name), "text": text}),
+            profile,
+        )
+    }
+
+    /// Why it is here, and where each of its values comes from.
+    fn reason(&self) -> String {
+        let why = self.row["reason"].as_str().unwrap_or_default();
+        let asked = self.asked.map_or("", |asked| asked.origin.as_str());
+        let version = self.version();
+        if self.source == Source::Distribution {
+            let by = version.map_or("the distribution", |_| asked);
+            return format!("{why}; version: {by}");
+        }
+        let (version, by) = version.unwrap_or_default();
+        let told = self.asked.is_some_and(|one| one.sha256.contains_key(self.image.architecture));
+        let sum = if told { asked.to_owned() } else { self.pin_file() };
+        match self.pin(&version).is_null() && !told {
+            true => why.to_owned(),
+            false => format!("{why}; version: {by}; content: {sum}"),
+        }
     }
 
     fn wish(
@@ -178,12 +396,7 @@ impl Chosen<'_> {
         mut table: Value,
         profile: &mut Profile,
     ) -> Result<(), Vec<Problem>> {
-        let chosen = match &self.component.version {
-            Some(_) => format!("{} as chosen in {}", self.name, self.component.origin),
-            None if self.is_distributed() => format!("{} of the distribution", self.name),
-            None => format!("{} as the pin file has it", self.name),
-        };
-        table["reason"] = json!(chosen);
+        table["reason"] = json!(self.reason());
         let table = table.as_object().cloned().unwrap_or_default();
         let place = Place::field(format!("spec.components.{}", self.name));
         let (wish, _) = Resource::read(kind, &table, FEATURE, &place)?;
@@ -195,6 +408,18 @@ impl Chosen<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::image::family;
+
+    fn image(family: &str, kubernetes: &'static str) -> Image<'static> {
+        Image {
+            family: family::find(family).unwrap(),
+            architecture: "x86_64",
+            kubernetes,
+            standard: false,
+            minimal: false,
+            cached: Vec::new(),
+        }
+    }
 
     fn upstream(version: Option<&str>) -> Component {
         Component {
@@ -205,64 +430,138 @@ mod tests {
         }
     }
 
+    fn names(profile: &Profile) -> Vec<String> {
+        profile.wishes.iter().map(|(wish, _)| wish.name()).collect()
+    }
+
     #[test]
     fn every_row_of_the_table_becomes_wishes() {
-        let names: Vec<String> = table().keys().cloned().collect();
-        assert_eq!(names.len(), 8, "{names:?}");
-        for name in names {
-            let profile = profile(&[(name.clone(), upstream(Some("1.2.3")))].into(), "1.34.2");
-            let profile = profile.unwrap_or_else(|problems| panic!("{name}: {problems:#?}"));
-            assert!(profile.wishes.iter().any(|(wish, _)| wish.kind.name == "download"), "{name}");
+        let rows = table();
+        assert_eq!(rows.len(), 10, "{:?}", rows.keys());
+        for (name, row) in rows {
+            let source = if row["url"].is_null() { Source::Distribution } else { Source::Upstream };
+            let asked = Component { source: Some(source), ..upstream(Some("1.2.3")) };
+            if row["image"].is_string() {
+                continue;
+            }
+            let found = profile(&[(name.clone(), asked)].into(), &image("al2023", "1.34.2"));
+            let found = found.unwrap_or_else(|problems| panic!("{name}: {problems:#?}"));
+            let kinds: Vec<_> = found.wishes.iter().map(|(wish, _)| wish.kind.name).collect();
+            assert!(kinds.contains(&"download") || kinds.contains(&"package"), "{name} {kinds:?}");
+            assert!(!row["reason"].as_str().unwrap_or_default().is_empty(), "{name}");
         }
     }
 
     #[test]
     fn upstream_takes_the_place_of_the_package() {
-        let profile =
-            profile(&[("runc".into(), upstream(Some("1.3.3")))].into(), "1.34.2").unwrap();
-        let names: Vec<_> = profile.wishes.iter().map(|(wish, _)| wish.name()).collect();
-        assert_eq!(names, ["package-absent/runc", "download//usr/bin/runc"]);
-        assert_eq!(profile.exceptions[0].resource.as_deref(), Some("package/runc"));
-        assert_eq!(profile.wishes[1].0.reasons[0].why, "runc as chosen in image.yaml");
+        let asked = [("runc".into(), upstream(Some("1.3.3")))].into();
+        let found = profile(&asked, &image("debian", "1.34.2")).unwrap();
+        assert_eq!(names(&found), ["package-absent/runc", "download//usr/sbin/runc"]);
+        assert_eq!(found.exceptions[0].resource.as_deref(), Some("package/runc"));
+        let why = &found.wishes[1].0.reasons[0].why;
+        assert!(why.ends_with("version: image.yaml; content: image.yaml"), "{why}");
     }
 
     #[test]
-    fn a_distribution_needs_no_version_and_a_publisher_does() {
+    fn each_image_has_what_a_node_needs() {
+        let standard = |family, minimal| {
+            let image = Image { standard: true, minimal, ..image(family, "1.34.2") };
+            names(&profile(&BTreeMap::new(), &image).unwrap())
+        };
+        let kubelet = "download//usr/bin/kubelet".to_owned();
+        let debian = standard("debian", false);
+        for name in ["download//usr/bin/crictl", "cached-image/pause", &kubelet] {
+            assert!(debian.contains(&name.to_owned()), "{name} of {debian:?}");
+        }
+        assert!(debian.contains(&"manual/without-soci-snapshotter".to_owned()), "{debian:?}");
+        let amazon = standard("al2023", false);
+        assert!(amazon.contains(&"package/soci-snapshotter".to_owned()), "{amazon:?}");
+        assert!(amazon.contains(&"download//opt/cni/bin/loopback".to_owned()), "{amazon:?}");
+        assert_eq!(
+            standard("debian", true),
+            [
+                "download//etc/eks/image-credential-provider/ecr-credential-provider",
+                "file//etc/eks/kubelet-version.txt",
+                &kubelet
+            ]
+        );
+    }
+
+    #[test]
+    fn a_config_leaves_out_what_it_does_not_want() {
+        let nowhere = Component { source: Some(Source::Nowhere), ..Component::default() };
+        let asked = ["kubelet", "crictl", "pause"].map(|name| (name.to_owned(), nowhere.clone()));
+        let image = Image { standard: true, ..image("debian", "1.34.2") };
+        let found = names(&profile(&asked.into(), &image).unwrap());
+        assert_eq!(
+            found,
+            [
+                "download//etc/eks/image-credential-provider/ecr-credential-provider",
+                "manual/without-soci-snapshotter"
+            ]
+        );
+        let own = Image { cached: vec!["pause"], ..image };
+        assert!(
+            !names(&profile(&BTreeMap::new(), &own).unwrap())
+                .contains(&"cached-image/pause".into())
+        );
+    }
+
+    #[test]
+    fn all_that_is_missing_is_told_at_once() {
+        let image = Image { standard: true, ..image("debian", "1.29.1") };
+        let problems = profile(&BTreeMap::new(), &image).unwrap_err();
+        let [problem] = &problems[..] else { panic!("{problems:?}") };
+        assert_eq!(problem.page.code, "TN03810");
+        assert_eq!(
+            problem.details,
+            [
+                "Kubernetes 1.29.1, x86_64",
+                "ecr-credential-provider has no version and no sha256",
+                "kubelet 1.29.1 has no sha256 for x86_64 (none is pinned)",
+            ]
+        );
+        assert!(problem.fix.as_deref().unwrap().contains("source: none"));
+        let problems = profile(&BTreeMap::new(), &Image { kubernetes: "1.34.99", ..image });
+        let what = &problems.unwrap_err()[0].what;
+        assert_eq!(
+            what,
+            "component kubelet 1.34.99 has no sha256 for x86_64 (pinned: 1.34.3, 1.34.2, 1.34.1)"
+        );
+    }
+
+    #[test]
+    fn a_distribution_needs_no_version_and_must_have_the_package() {
         let own = Component { source: Some(Source::Distribution), ..Component::default() };
-        let found = profile(&[("runc".into(), own.clone())].into(), "1.34.2").unwrap();
-        assert_eq!(found.wishes[0].0.name(), "package/runc");
-        let found = profile(&[("kubelet".into(), own)].into(), "1.34.2").unwrap_err();
-        assert!(found[0].what.contains("no distribution has a package"));
-        let found = profile(&[("runc".into(), upstream(None))].into(), "1.34.2").unwrap_err();
-        assert_eq!(found[0].page.code, "TN03842");
+        let found = profile(&[("runc".into(), own.clone())].into(), &image("debian", "1.34.2"));
+        let found = found.unwrap();
+        assert_eq!(names(&found), ["package/runc"]);
+        assert!(found.wishes[0].0.reasons[0].why.ends_with("version: the distribution"));
+        for (family, name) in [("debian", "kubelet"), ("debian", "soci-snapshotter")] {
+            let asked = [(name.into(), own.clone())].into();
+            let found = profile(&asked, &image(family, "1.34.2")).unwrap_err();
+            assert!(found[0].what.contains("has no package"), "{name}: {}", found[0].what);
+        }
     }
 
     #[test]
     fn a_pin_gives_version_and_checksums() {
-        let text =
-            format!("[runc]\nversion = '1.3.3'\nsha256 = {{aarch64 = '{}'}}\n", "b".repeat(64));
-        let pins: Map<String, Value> = toml::from_str(&text).unwrap();
-        let row = json!({});
-        let mut component = upstream(None);
-        let chosen = Chosen { name: "runc", row: &row, pins: &pins, component: &component };
-        let version = chosen.version("1.34.2").unwrap();
-        assert_eq!(version.as_deref(), Some("1.3.3"));
-        assert_eq!(chosen.sums(&version).as_object().unwrap().len(), 2);
-        component.version = Some("1.3.4".into());
-        let chosen = Chosen { name: "runc", row: &row, pins: &pins, component: &component };
-        assert_eq!(chosen.sums(&component.version).as_object().unwrap().len(), 1);
+        let pins = json!({"runc": [{"version": "1.3.3", "sha256": {"aarch64": "b".repeat(64)}}]});
+        let pins = pins.as_object().unwrap();
+        let (row, image) = (json!({}), image("debian", "1.34.2"));
+        let mut asked = upstream(None);
+        let chosen = Chosen::of("runc", &row, pins, Some(&asked), &image).unwrap();
+        assert_eq!(chosen.version().unwrap().0, "1.3.3");
+        assert_eq!(chosen.sums("1.3.3").len(), 2);
+        asked.version = Some("1.3.4".into());
+        let chosen = Chosen::of("runc", &row, pins, Some(&asked), &image).unwrap();
+        assert_eq!(chosen.sums("1.3.4").len(), 1);
     }
 
     #[test]
-    fn shipped_pins_are_toml_with_whole_checksums() {
-        for (minor, text) in PINS {
-            let pins: Map<String, Value> = toml::from_str(text).unwrap();
-            for (name, pin) in pins {
-                assert!(check(&name).is_none() && pin["version"].is_string(), "{minor} {name}");
-                for sum in pin["sha256"].as_object().unwrap().values() {
-                    assert_eq!(sum.as_str().unwrap().len(), 64, "{minor} {name}");
-                }
-            }
-        }
+    fn a_minor_alone_means_its_newest_pinned_kubelet() {
+        assert_eq!(whole_version("1.34"), "1.34.3");
+        assert_eq!(whole_version("1.34.1"), "1.34.1");
+        assert_eq!(whole_version("1.29"), "1.29");
     }
 }

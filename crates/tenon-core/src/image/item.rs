@@ -26,6 +26,11 @@ impl Item {
     fn new(act: Act, from: &Resource) -> Item {
         Item { act, from: vec![from.name()] }
     }
+
+    /// True if it says where packages come from, and so must be true before they come.
+    pub fn is_source(&self) -> bool {
+        self.from.iter().all(|name| name.starts_with("repository/"))
+    }
 }
 
 /// The line of a shared file that a resource asks for.
@@ -164,14 +169,14 @@ fn single(one: &Resource, family: &Family, architecture: &str, items: &mut Vec<I
     let act = match one.kind.name {
         "package" => {
             let version = one.text("version").map(str::to_owned);
-            for name in family.packages(&key) {
+            for name in family.packages(&key, architecture) {
                 let act = Act::Package { name, version: version.clone(), lock: one.flag("lock") };
                 items.push(Item::new(act, one));
             }
             return;
         }
         "package-absent" => {
-            let names = family.packages(&key).into_iter();
+            let names = family.packages(&key, architecture).into_iter();
             items.extend(names.map(|name| Item::new(Act::NoPackage { name }, one)));
             return;
         }
@@ -199,6 +204,13 @@ fn single(one: &Resource, family: &Family, architecture: &str, items: &mut Vec<I
                 mode: one.mode().unwrap_or(0o755),
             }
         }
+        "tenon" => Act::Tenon { path: key },
+        "file" if one.flag("seed") => Act::Seed {
+            path: key,
+            content: text("content"),
+            mode: one.mode().unwrap_or(0o644),
+            owner: owner(),
+        },
         "file" => Act::File {
             path: key,
             content: text("content"),
@@ -235,7 +247,9 @@ fn single(one: &Resource, family: &Family, architecture: &str, items: &mut Vec<I
             items.extend(unit.into_iter().map(|act| Item::new(act, one)));
             Act::CachedImage { reference, digest, pin, names }
         }
-        "repository" => return items.extend(family.repository(one).map(|act| Item::new(act, one))),
+        "repository" => {
+            return items.extend(family.repository(one).map(|act| Item::new(act, one)));
+        }
         "crypto-policy" => file("/etc/crypto-policies/config", text("policy") + "\n", 0o644),
         "command" => Act::Command {
             name: key,

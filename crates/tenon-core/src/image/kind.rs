@@ -36,10 +36,12 @@ pub struct Field {
     pub merge: Merge,
     /// A resource without it means nothing.
     pub needed: bool,
+    /// What a wish means that does not say it, beside one that does.
+    pub unsaid: Option<bool>,
 }
 
 const fn field(name: &'static str, shape: Shape) -> Field {
-    Field { name, shape, merge: Merge::Equal, needed: false }
+    Field { name, shape, merge: Merge::Equal, needed: false, unsaid: None }
 }
 
 const fn text(name: &'static str) -> Field {
@@ -54,6 +56,11 @@ impl Field {
 
     const fn merged(mut self, merge: Merge) -> Self {
         self.merge = merge;
+        self
+    }
+
+    const fn unsaid(mut self, flag: bool) -> Self {
+        self.unsaid = Some(flag);
         self
     }
 }
@@ -82,6 +89,7 @@ pub static KINDS: &[Kind] = &[
         fields: &[
             text("url").needed(),
             text("fingerprint").needed(),
+            text("key"),
             field("enabled", Shape::Flag),
         ],
     },
@@ -116,6 +124,8 @@ pub static KINDS: &[Kind] = &[
         key: "path",
         fields: &[field("mode", Shape::Mode).needed(), text("owner"), text("label")],
     },
+    // Its content is whichever build applies the plan; the record has the hash.
+    Kind { name: "tenon", key: "path", fields: &[] },
     Kind {
         name: "download",
         key: "path",
@@ -138,6 +148,7 @@ pub static KINDS: &[Kind] = &[
             text("owner"),
             text("label"),
             field("if-absent", Shape::Flag),
+            field("seed", Shape::Flag),
         ],
     },
     Kind { name: "block", key: "path:marker", fields: &[text("content").needed()] },
@@ -160,7 +171,7 @@ pub static KINDS: &[Kind] = &[
     Kind {
         name: "kernel-argument",
         key: "key",
-        fields: &[text("value"), field("present", Shape::Flag)],
+        fields: &[text("value"), field("present", Shape::Flag).unsaid(true)],
     },
     Kind { name: "module", key: "name", fields: &[text("state").needed()] },
     Kind {

@@ -28,7 +28,7 @@ pub(crate) fn plan(node: &Node, draft: &mut Draft) {
     let Some(user) = user else { return };
     let daemon_has_3 = SCHEMA_3.is_open(node.containerd_version);
     let Some(schema) = draft.keep(containerd_schema::choose(&user, daemon_has_3)) else { return };
-    let template = template(node, schema);
+    let template = template(&Traits::of(node), schema);
     if user.is_empty() && schema.is_native(daemon_has_3) {
         add_file(template, false, draft);
         return;
@@ -87,16 +87,35 @@ fn explain_sandbox(node: &Node, draft: &mut Draft) {
     draft.reason("sandboxImage", "config", chosen);
 }
 
+/// What differs between the configs of two nodes, the user's own TOML apart.
+pub(crate) struct Traits<'a> {
+    pub nvidia: bool,
+    pub soci: bool,
+    pub sandbox: &'a str,
+    pub cdi: bool,
+}
+
+impl<'a> Traits<'a> {
+    fn of(node: &'a Node) -> Self {
+        Traits {
+            nvidia: node.facts.machine.nvidia_runtime,
+            soci: node.soci,
+            sandbox: node.config.containerd.sandbox_image.as_deref().unwrap_or(PAUSE_IMAGE),
+            cdi: CDI.is_open(node.kubelet_version),
+        }
+    }
+}
+
 /// The low-level runtime that containers run under unless a pod asks for another.
-fn runtime(node: &Node) -> (&'static str, &'static str) {
-    match node.facts.machine.nvidia_runtime {
+fn runtime(node: &Traits<'_>) -> (&'static str, &'static str) {
+    match node.nvidia {
         true => ("nvidia", "/usr/bin/nvidia-container-runtime"),
         false => ("runc", "/usr/sbin/runc"),
     }
 }
 
 /// Tenon's own tables, keys in the order of nodeadm's files so that checksums still match.
-fn template(node: &Node, schema: Schema) -> String {
+pub(crate) fn template(node: &Traits<'_>, schema: Schema) -> String {
     let tables = match schema {
         Schema::V2 => tables_2(node),
         Schema::V3 => tables_3(node),
@@ -114,7 +133,7 @@ fn template(node: &Node, schema: Schema) -> String {
 
 type Tables = Vec<(String, Vec<(&'static str, String)>)>;
 
-fn tables_2(node: &Node) -> Tables {
+fn tables_2(node: &Traits<'_>) -> Tables {
     let cri = "plugins.\"io.containerd.grpc.v1.cri\"";
     let (runtime, _) = runtime(node);
     let mut engine =
@@ -123,7 +142,10 @@ fn tables_2(node: &Node) -> Tables {
     let mut tables = vec![
         grpc(),
         (format!("{cri}.containerd"), engine),
-        (cri.into(), vec![("sandbox_image", basic(sandbox(node))), ("enable_cdi", cdi(node))]),
+        (
+            cri.into(),
+            vec![("sandbox_image", basic(node.sandbox)), ("enable_cdi", node.cdi.to_string())],
+        ),
         (format!("{cri}.registry"), vec![("config_path", basic(CERTS))]),
     ];
     tables.extend(runtime_tables(node, cri));
@@ -131,7 +153,7 @@ fn tables_2(node: &Node) -> Tables {
     tables
 }
 
-fn tables_3(node: &Node) -> Tables {
+fn tables_3(node: &Traits<'_>) -> Tables {
     let images = "plugins.'io.containerd.cri.v1.images'";
     let engine = "plugins.'io.containerd.cri.v1.runtime'";
     let (runtime, _) = runtime(node);
@@ -140,13 +162,13 @@ fn tables_3(node: &Node) -> Tables {
     let mut tables = vec![
         grpc(),
         (images.into(), pulls),
-        (format!("{images}.pinned_images"), vec![("sandbox", basic(sandbox(node)))]),
+        (format!("{images}.pinned_images"), vec![("sandbox", basic(node.sandbox))]),
         // Quoted differently in nodeadm's file, too.
         (
             "plugins.\"io.containerd.cri.v1.images\".registry".into(),
             vec![("config_path", basic(CERTS))],
         ),
-        (engine.into(), vec![("enable_cdi", cdi(node))]),
+        (engine.into(), vec![("enable_cdi", node.cdi.to_string())]),
         (format!("{engine}.containerd"), vec![("default_runtime_name", basic(runtime))]),
     ];
     tables.extend(runtime_tables(node, engine));
@@ -159,7 +181,7 @@ fn grpc() -> (String, Vec<(&'static str, String)>) {
 }
 
 /// The runtime's own tables and the CNI's, below the plugin that runs containers.
-fn runtime_tables(node: &Node, plugin: &str) -> Tables {
+fn runtime_tables(node: &Traits<'_>, plugin: &str) -> Tables {
     let (name, binary) = runtime(node);
     let table = format!("{plugin}.containerd.runtimes.{name}");
     vec![
@@ -181,7 +203,7 @@ fn runtime_tables(node: &Node, plugin: &str) -> Tables {
     ]
 }
 
-fn soci_keys(node: &Node) -> Vec<(&'static str, String)> {
+fn soci_keys(node: &Traits<'_>) -> Vec<(&'static str, String)> {
     match node.soci {
         true => {
             vec![("snapshotter", basic("soci")), ("disable_snapshot_annotations", "false".into())]
@@ -190,21 +212,13 @@ fn soci_keys(node: &Node) -> Vec<(&'static str, String)> {
     }
 }
 
-fn soci_tables(node: &Node) -> Tables {
+fn soci_tables(node: &Traits<'_>) -> Tables {
     if !node.soci {
         return Vec::new();
     }
     let plugin = vec![("type", basic("snapshot")), ("address", basic(soci::SOCKET))];
     let exports = vec![("root", basic("/var/lib/soci-snapshotter-grpc"))];
     vec![("proxy_plugins.soci".into(), plugin), ("proxy_plugins.soci.exports".into(), exports)]
-}
-
-fn sandbox<'a>(node: &'a Node) -> &'a str {
-    node.config.containerd.sandbox_image.as_deref().unwrap_or(PAUSE_IMAGE)
-}
-
-fn cdi(node: &Node) -> String {
-    CDI.is_open(node.kubelet_version).to_string()
 }
 
 /// containerd starts without the runtime it is told to use, and then no pod does.

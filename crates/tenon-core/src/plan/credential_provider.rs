@@ -4,7 +4,7 @@ use super::json_text::{Json, object, pretty, strings};
 use super::node::Node;
 use super::step::FileBody;
 use super::{Draft, Owner};
-use crate::kube_version::ECR_PUBLIC_AWS;
+use crate::kube_version::{ECR_PUBLIC_AWS, Version};
 
 pub(crate) const CONFIG_PATH: &str = "/etc/eks/image-credential-provider/config.json";
 
@@ -27,13 +27,17 @@ const IMAGES: [&str; 12] = [
 /// Plans the provider's config. A machine without the provider was refused by the preflight.
 pub(crate) fn plan(node: &Node, draft: &mut Draft) {
     let Some(name) = split(node).map(|(_, name)| name) else { return };
+    let file = FileBody::new(CONFIG_PATH, 0o644, text(name, node.kubelet_version));
+    draft.file(Owner::Kubelet, file, "pulls from ECR");
+}
+
+/// The config of a provider for a kubelet of this version.
+pub(crate) fn text(name: &str, kubelet: Version) -> String {
     let mut images = IMAGES.to_vec();
-    if ECR_PUBLIC_AWS.is_open(node.kubelet_version) {
+    if ECR_PUBLIC_AWS.is_open(kubelet) {
         images.push("ecr-public.aws.com");
     }
-    let body = pretty(&document(name, &images), 2) + "\n";
-    let file = FileBody::new(CONFIG_PATH, 0o644, body);
-    draft.file(Owner::Kubelet, file, "pulls from ECR");
+    pretty(&document(name, &images), 2) + "\n"
 }
 
 fn document(name: &str, images: &[&str]) -> Json {

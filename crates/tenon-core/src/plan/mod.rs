@@ -4,6 +4,7 @@
 //! machine at any hour; every refusal happens here, before anything is touched.
 
 mod addresses;
+pub mod baked;
 pub mod block;
 mod bpf;
 mod containerd;

@@ -35,7 +35,7 @@ pub(crate) fn plan(node: &Node, draft: &mut Draft) {
 
 /// The two forms are equal to nodeadm's files to the last byte: its default is a file with one
 /// object in its own order, its merged document is encoded and ends without a newline.
-fn text(user: &Map<String, Value>) -> String {
+pub(crate) fn text(user: &Map<String, Value>) -> String {
     let mut spec = default_spec();
     if user.is_empty() {
         let mut spec = Json::from(spec);

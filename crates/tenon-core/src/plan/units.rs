@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::baked::PAUSE_ARCHIVE;
 use super::node::Node;
 use super::step::{Action, FileBody, Program, Ready, Step, Unit, UnitVerb};
 use super::{Draft, Owner};
@@ -14,7 +15,6 @@ use super::{
 
 /// A link added after this file exists belongs to the VPC CNI (`tenon net udev`).
 pub(crate) const MARKER_PATH: &str = "/run/nodeadm/init";
-const PAUSE_ARCHIVE: &str = "/etc/eks/pause.tar";
 const PAUSE_STAMP: &str = "/run/tenon/pause-imported";
 const HEALTH_PORT: u16 = 10248;
 

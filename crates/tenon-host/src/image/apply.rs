@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Seek;
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -15,9 +16,10 @@ use tenon_core::image::item::{Act, Item};
 use tenon_core::image::plan::ImagePlan;
 use tenon_core::problem::Problem;
 
-use super::cache::Cache;
+use super::cache::{self, Cache};
 use super::gap::{Gap, Mend};
 use super::place::{Pinned, wrong_content};
+use super::program::{Program, RUNNING};
 use super::record::{self, Entry, Record};
 use super::site::{Dress, Site, hash};
 use super::unpack::{Wish, holds_image, unpack};
@@ -29,6 +31,8 @@ use crate::root::Root;
 /// The schema of the answer.
 pub const SCHEMA: &str = "tenon.image-apply/1";
 const COMMAND_TIME: Duration = Duration::from_secs(3600);
+/// For a fetch that fills the cache.
+const CACHE_TIME: Duration = Duration::from_secs(3600);
 
 /// How a plan is made true.
 #[derive(Clone, Copy)]
@@ -67,8 +71,18 @@ impl Report {
     }
 }
 
-/// Makes the plan true.
+/// Makes the plan true; Tenon in the root is the running program.
 pub fn apply(plan: &ImagePlan, root: &Root, options: Options<'_>) -> Result<Report, Problem> {
+    apply_with(plan, root, options, Path::new(RUNNING))
+}
+
+/// Makes the plan true; Tenon in the root is the program of this file.
+pub fn apply_with(
+    plan: &ImagePlan,
+    root: &Root,
+    options: Options<'_>,
+    tenon: &Path,
+) -> Result<Report, Problem> {
     if options.live && !root.is_host() {
         let what = format!("--live with --root {}", root.path().display());
         return Err(Problem::new(&LIVE_NEEDS_HOST, what));
@@ -77,38 +91,74 @@ pub fn apply(plan: &ImagePlan, root: &Root, options: Options<'_>) -> Result<Repo
     if let Some(problem) = facts.refuses(plan) {
         return Err(problem);
     }
+    let tenon = match plan.items.iter().any(|item| matches!(item.act, Act::Tenon { .. })) {
+        true => Some(Program::open(tenon, &plan.architecture)?),
+        false => None,
+    };
     let _lock = Lock::take(root, Duration::ZERO)?;
-    let mut site = Site::new(root, plan, facts, options.probe)?;
-    if let Some(cache) = options.cache {
-        cache.check(&site)?;
+    let site = Site::new(root, plan, facts, options.probe)?;
+    let _reading = options.cache.map(|cache| cache.reading(CACHE_TIME)).transpose()?;
+    cache::check(&site, options.cache)?;
+    let mut run = Run::new(site, options, tenon);
+    // Packages may come from repositories that the plan itself makes known.
+    let (sources, rest): (Vec<&Item>, Vec<&Item>) =
+        plan.items.iter().partition(|item| item.is_source());
+    run.make_all(&sources)?;
+    if !options.files_only && packages::change(&mut run.site, options.cache)? {
+        run.report.changed.push("packages".to_owned());
     }
-    let mut report = Report { plan_hash: plan.hash(), ..Report::default() };
-    if !options.files_only && packages::change(&mut site, options.cache)? {
-        report.changed.push("packages".to_owned());
+    run.make_all(&rest)?;
+    run.finish(root)
+}
+
+/// An apply under way.
+struct Run<'a> {
+    site: Site<'a>,
+    options: Options<'a>,
+    tenon: Option<Program>,
+    report: Report,
+    /// What will be recorded.
+    record: Record,
+}
+
+impl<'a> Run<'a> {
+    fn new(site: Site<'a>, options: Options<'a>, tenon: Option<Program>) -> Run<'a> {
+        let report = Report { plan_hash: site.plan.hash(), ..Report::default() };
+        let before_live = site.record.before_live.clone();
+        let plan_hash = report.plan_hash.clone();
+        let record = Record { plan_hash, before_live, ..Record::default() };
+        Run { site, options, tenon, report, record }
     }
-    let before_live = site.record.before_live.clone();
-    let mut record =
-        Record { plan_hash: report.plan_hash.clone(), before_live, ..Record::default() };
-    for item in &plan.items {
-        if options.files_only && needs_programs(&item.act) {
-            report.skipped += 1;
-            continue;
+
+    fn make_all(&mut self, items: &[&Item]) -> Result<(), Problem> {
+        for item in items {
+            if self.options.files_only && needs_programs(&item.act) {
+                self.report.skipped += 1;
+                continue;
+            }
+            (self.options.probe)("item")?;
+            let from = Sources { cache: self.options.cache, tenon: self.tenon.as_ref() };
+            let entry = make(&self.site, item, from, &mut self.report)?;
+            self.record.items.insert(record::name(item), entry);
         }
-        (options.probe)("item")?;
-        let entry = make(&site, item, options.cache, &mut report)?;
-        record.items.insert(record::name(item), entry);
+        Ok(())
     }
-    if options.live {
-        report.live = live::effects(plan, root);
+
+    /// Leaves the plan and, last of all files, the record; then changes the kernel, if asked.
+    fn finish(mut self, root: &Root) -> Result<Report, Problem> {
+        if self.options.live {
+            self.report.live = live::effects(self.site.plan, root);
+        }
+        for effect in &self.report.live {
+            // What was there before the first change is what an undo goes back to.
+            let before = || effect.before.clone();
+            self.record.before_live.entry(effect.name.clone()).or_insert_with(before);
+        }
+        store(&self.site, record::PLAN, &self.site.plan.to_json())?;
+        store(&self.site, record::PATH, &self.record.to_json())?;
+        live::change(&self.report.live, root)?;
+        Ok(self.report)
     }
-    for effect in &report.live {
-        // What was there before the first change is what an undo goes back to.
-        record.before_live.entry(effect.name.clone()).or_insert_with(|| effect.before.clone());
-    }
-    store(&site, record::PLAN, &plan.to_json())?;
-    store(&site, record::PATH, &record.to_json())?;
-    live::change(&report.live, root)?;
-    Ok(report)
 }
 
 fn needs_programs(act: &Act) -> bool {
@@ -123,15 +173,25 @@ fn store(site: &Site<'_>, path: &str, value: &Value) -> Result<(), Problem> {
     }
 }
 
+/// Where content comes from that no plan holds.
+#[derive(Clone, Copy)]
+struct Sources<'a> {
+    cache: Option<&'a Cache>,
+    tenon: Option<&'a Program>,
+}
+
 /// Makes one item true and says what is to be recorded of it.
 fn make(
     site: &Site<'_>,
     item: &Item,
-    cache: Option<&Cache>,
+    from: Sources<'_>,
     report: &mut Report,
 ) -> Result<Entry, Problem> {
-    let gaps = site.gaps(item)?;
+    let mut gaps = site.gaps(item)?;
     let held = site.record.of(item).cloned().unwrap_or_default();
+    if let (Act::Tenon { path }, Some(tenon)) = (&item.act, from.tenon) {
+        gaps.extend(tenon.newer_than(path, &held));
+    }
     let mut entry = Entry { hash: record::item_hash(item), ..held };
     if gaps.is_empty() {
         report.unchanged += 1;
@@ -140,7 +200,7 @@ fn make(
     let name = record::name(item);
     tracing::debug!(item = name, "making true");
     if gaps.iter().any(|gap| gap.mend == Mend::Own) {
-        own(site, item, cache, &gaps, &mut entry)?;
+        own(site, item, from, &gaps, &mut entry)?;
     }
     for gap in &gaps {
         site.close(gap, &name)?;
@@ -153,17 +213,21 @@ fn make(
 fn own(
     site: &Site<'_>,
     item: &Item,
-    cache: Option<&Cache>,
+    from: Sources<'_>,
     gaps: &[Gap],
     entry: &mut Entry,
 ) -> Result<(), Problem> {
     let cached = || {
-        let cache = cache.ok_or_else(|| {
-            Problem::new(&NOT_CACHED, format!("{} needs a cache", record::name(item)))
-        })?;
-        cache.open_entry(&item.act)
+        let lacking = || Problem::new(&NOT_CACHED, format!("{} needs a cache", record::name(item)));
+        from.cache.ok_or_else(lacking)?.open_entry(&item.act)
     };
     match &item.act {
+        Act::Tenon { path } => {
+            if let Some(tenon) = from.tenon {
+                let sha256 = site.place(path, &mut tenon.content()?, 0o755, None)?;
+                entry.files = BTreeMap::from([(path.clone(), sha256)]);
+            }
+        }
         Act::Download { path, url, sha256, members, mode } => {
             let (mut file, pinned) = (cached()?, Pinned { sha256, name: url });
             if members.is_empty() {
@@ -180,7 +244,7 @@ fn own(
             tracing::info!(command = words.join(" "), "running inside the root");
             entry.inputs = Some(site.inputs(inputs)?);
             (site.probe)("command")?;
-            inside::run(site.root, cache.map(Cache::directory), words, COMMAND_TIME)?;
+            inside::run(site.root, from.cache.map(Cache::directory), words, COMMAND_TIME)?;
             entry.files.clear();
             for path in outputs {
                 let hash = site.hash(path)?.unwrap_or_else(|| "nothing".to_owned());

@@ -2,12 +2,14 @@
 //! without a gap is left alone.
 
 use tenon_core::codes::Page;
-use tenon_core::codes::image::{ACCOUNT_TAKEN, NO_PAM_LINE, UNKNOWN_OWNER, UNSAFE_IN_ROOT};
+use tenon_core::codes::image::{
+    ACCOUNT_TAKEN, NO_PAM_LINE, REPOSITORY_KEY, UNKNOWN_OWNER, UNSAFE_IN_ROOT,
+};
 use tenon_core::image::accounts::Accounts;
 use tenon_core::image::edit::{self, Argument, BootLine};
 use tenon_core::image::family::Manager;
 use tenon_core::image::item::{Act, Item};
-use tenon_core::image::{cached, packages};
+use tenon_core::image::{cached, key, packages};
 use tenon_core::plan::diff::Owner;
 use tenon_core::plan::digest::sha256;
 use tenon_core::problem::Problem;
@@ -67,6 +69,9 @@ impl Site<'_> {
     /// What this item still asks for.
     pub fn gaps(&self, item: &Item) -> Gaps {
         match &item.act {
+            Act::Key { path, fingerprint, content } => {
+                self.key(path, fingerprint, content.as_deref())
+            }
             Act::Package { name, version, lock } => self.package(name, version.as_deref(), *lock),
             Act::NoPackage { name } => Ok(match self.facts.packages.get(name) {
                 Some(package) => gap("not installed", &package.version, Mend::Own),
@@ -77,9 +82,18 @@ impl Site<'_> {
             Act::Download { path, sha256, members, mode, .. } if members.is_empty() => {
                 self.download(path, sha256, *mode)
             }
-            Act::Download { .. } | Act::CachedImage { .. } => self.recorded(item),
+            Act::Tenon { .. } | Act::Download { .. } | Act::CachedImage { .. } => {
+                self.recorded(item)
+            }
             Act::File { path, content, mode, owner, if_absent } => {
                 self.file(path, content, *mode, owner, *if_absent)
+            }
+            Act::Seed { path, content, mode, owner } => {
+                let once = self.record.of(item).is_some() && self.found(path)? != Found::Nothing;
+                match once {
+                    true => Ok(Vec::new()),
+                    false => self.file(path, content, *mode, owner, false),
+                }
             }
             Act::Block { path, marker, content } => {
                 let what = format!("block {marker} of {} bytes", content.len());
@@ -103,6 +117,22 @@ impl Site<'_> {
         }
     }
 
+    fn key(&self, path: &str, pinned: &str, content: Option<&str>) -> Gaps {
+        let expected = format!("a key with fingerprint {pinned}");
+        let actual = match self.bytes(path)? {
+            None => "nothing".to_owned(),
+            Some(bytes) => match key::fingerprint(&bytes) {
+                Some(found) if found == pinned => return Ok(Vec::new()),
+                Some(found) => format!("a key with fingerprint {found}"),
+                None => "not one key".to_owned(),
+            },
+        };
+        match content {
+            Some(content) => self.write(path, content.to_owned(), 0o644, &expected, &actual),
+            None => Ok(gap(expected, actual, Mend::Refuse(&REPOSITORY_KEY))),
+        }
+    }
+
     fn package(&self, name: &str, version: Option<&str>, lock: bool) -> Gaps {
         let expected = match version {
             Some(version) => format!("installed, version {version}"),
@@ -121,7 +151,7 @@ impl Site<'_> {
             Manager::Apt => self
                 .edited(packages::DPKG_STATUS, "held", |status| packages::dpkg_hold(status, name)),
             Manager::Dnf => self.edited(packages::DNF_LOCKS, "held", |locks| {
-                format!("{locks}{}\n", packages::dnf_lock(name, &package.version))
+                packages::dnf_hold(locks, name, &package.version)
             }),
         };
         Ok(gaps?.into_iter().map(|gap| Gap { actual: "not held".into(), ..gap }).collect())
@@ -334,6 +364,7 @@ impl Site<'_> {
             Act::Download { path, members, mode, .. } => {
                 (members.iter().map(|(_, to)| target(path, to)).collect(), Some(*mode))
             }
+            Act::Tenon { path } => (vec![path.clone()], Some(0o755)),
             Act::CachedImage { digest, .. } => (vec![cached::archive(digest)], Some(0o644)),
             Act::Command { outputs, .. } => (outputs.clone(), None),
             _ => (Vec::new(), None),

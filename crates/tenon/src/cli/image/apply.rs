@@ -30,6 +30,10 @@ pub struct Args {
     /// Directory that fetch filled
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
+    /// Build of tenon that the image gets, for another processor or the node
+    /// build [default: this program]
+    #[arg(long, value_name = "FILE")]
+    tenon: Option<PathBuf>,
     /// Do not fetch what the cache lacks
     #[arg(long)]
     offline: bool,
@@ -57,7 +61,10 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
         files_only: args.files_only,
         probe: &probe,
     };
-    let report = apply::apply(&plan, &root, options)?;
+    let report = match &args.tenon {
+        Some(tenon) => apply::apply_with(&plan, &root, options, tenon)?,
+        None => apply::apply(&plan, &root, options)?,
+    };
     if global.json() {
         return output::answer_json(&report.to_json());
     }
