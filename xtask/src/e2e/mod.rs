@@ -218,12 +218,13 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         name: "image",
-        about: "a server becomes a hardened image, is judged by OpenSCAP, boots, joins and runs a pod",
+        about: "a server becomes a hardened image, is judged by OpenSCAP, boots, joins and is logged in to",
         packages: CLUSTER,
         parts: &[
             parts::SERVER,
             parts::PACKAGES,
             parts::SCAP,
+            parts::PACKER,
             parts::PAUSE,
             parts::ETCD,
             parts::KUBERNETES_1_34,
