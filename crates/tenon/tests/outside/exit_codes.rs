@@ -343,6 +343,8 @@ fn code_64_bad_usage() {
         &["plan", "--output", "xml"],
         &["net", "udev", "--interface", "eth0", "--action", "spin"],
         &["explain", "spec.nope"],
+        &["simulate", "fleet", "--nodes", "0"],
+        &["simulate", "fleet", "--from", "tests/fixtures/mistakes.yaml"],
     ] {
         let output = tenon(arguments);
         assert_eq!(code(&output), 64, "{arguments:?} {output:?}");
