@@ -339,6 +339,8 @@ fn code_64_bad_usage() {
         &["rehearse", "--facts", "facts.json"],
         &["doctor", "--offline", "--facts", "facts.json"],
         &["status", "--facts", "facts.json"],
+        &["doctor", "--watch", "--root", "tests"],
+        &["doctor", "--watch", "--bundle", "x.tar.gz"],
         &["logs", "list", "--facts", "facts.json"],
         &["plan", "--output", "xml"],
         &["net", "udev", "--interface", "eth0", "--action", "spin"],
