@@ -22,6 +22,7 @@ mod stage;
 mod stages;
 mod units;
 mod userdata;
+mod vm;
 
 use std::time::{Duration, Instant};
 
@@ -233,6 +234,14 @@ const LAYERS: &[Layer] = &[
         run: Run::OnStage(image::run),
     },
     Layer {
+        name: "image-vm",
+        about: "the image in a virtual machine: own kernel, cgroup v2; it joins and judges itself",
+        packages: VM,
+        parts: &[parts::SERVER, parts::PACKAGES, parts::PAUSE, parts::ETCD, parts::KUBERNETES_1_34],
+        refuse: stage::refuse,
+        run: Run::OnStage(image::vm::run),
+    },
+    Layer {
         name: "image-desk",
         about: "templates for Packer and bills of materials before readers that are not ours",
         packages: &[("python3-venv", "python3")],
@@ -263,6 +272,16 @@ const CLUSTER: &[(&str, &str)] = &[
     ("util-linux", "nsenter"),
     ("openssl", "openssl"),
     ("curl", "curl"),
+];
+
+/// What a virtual machine needs besides.
+const VM: &[(&str, &str)] = &[
+    ("iproute2", "ip"),
+    ("util-linux", "nsenter"),
+    ("openssl", "openssl"),
+    ("curl", "curl"),
+    ("e2fsprogs", "mke2fs"),
+    ("qemu-system-x86", "qemu-system-x86_64"),
 ];
 
 /// What the peer needs besides.

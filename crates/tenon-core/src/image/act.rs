@@ -66,6 +66,11 @@ pub enum Act {
         mode: u32,
         owner: String,
     },
+    /// The version of an installed package, where bootstrap looks for it.
+    Stamp {
+        path: String,
+        package: String,
+    },
     /// Marked lines inside a file that others own.
     Block {
         path: String,
@@ -132,6 +137,7 @@ impl Act {
             Act::Tenon { .. } | Act::Download { .. } => 5,
             Act::File { .. }
             | Act::Seed { .. }
+            | Act::Stamp { .. }
             | Act::Block { .. }
             | Act::Setting { .. }
             | Act::Pam { .. } => 6,
@@ -157,6 +163,7 @@ impl Act {
             Act::Download { path, .. } => ("download", path.into()),
             Act::File { path, .. } => ("file", path.into()),
             Act::Seed { path, .. } => ("seed", path.into()),
+            Act::Stamp { path, .. } => ("stamp", path.into()),
             Act::Block { path, marker, .. } => ("block", format!("{path}:{marker}").into()),
             Act::Setting { path, name, .. } => ("setting", format!("{path}:{name}").into()),
             Act::Pam { path, module, .. } => ("pam", format!("{path}:{module}").into()),
@@ -177,6 +184,7 @@ impl Act {
             | Act::Directory { path, .. }
             | Act::File { path, .. }
             | Act::Seed { path, .. }
+            | Act::Stamp { path, .. }
             | Act::Tenon { path }
             | Act::Link { path, .. } => Some(path),
             Act::Download { path, members, .. } if members.is_empty() => Some(path),
@@ -207,6 +215,7 @@ impl Act {
             Act::File { content, mode: bits, owner, if_absent, .. } => json!({
                 "content": content, "mode": mode(*bits), "owner": owner, "ifAbsent": if_absent,
             }),
+            Act::Stamp { package, .. } => json!({"package": package}),
             Act::Seed { content, mode: bits, owner, .. } => {
                 json!({"content": content, "mode": mode(*bits), "owner": owner})
             }

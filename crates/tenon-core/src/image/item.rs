@@ -205,6 +205,11 @@ fn single(one: &Resource, family: &Family, architecture: &str, items: &mut Vec<I
             }
         }
         "tenon" => Act::Tenon { path: key },
+        "stamp" => {
+            let names = family.packages(&text("package"), architecture).into_iter();
+            let stamp = |package| Act::Stamp { path: key.clone(), package };
+            return items.extend(names.take(1).map(|name| Item::new(stamp(name), one)));
+        }
         "file" if one.flag("seed") => Act::Seed {
             path: key,
             content: text("content"),

@@ -152,6 +152,8 @@ pub static KINDS: &[Kind] = &[
         ],
     },
     Kind { name: "block", key: "path:marker", fields: &[text("content").needed()] },
+    // The version of an installed package, for whoever cannot ask the package itself.
+    Kind { name: "stamp", key: "path", fields: &[text("package").needed()] },
     Kind { name: "link", key: "path", fields: &[text("target").needed()] },
     Kind { name: "absent", key: "path", fields: &[] },
     Kind {

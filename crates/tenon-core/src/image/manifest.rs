@@ -64,7 +64,9 @@ pub fn paths(plan: &ImagePlan) -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
     for item in &plan.items {
         match &item.act {
-            Act::File { path, .. } | Act::Seed { path, .. } => drop(paths.insert(path.clone())),
+            Act::File { path, .. } | Act::Seed { path, .. } | Act::Stamp { path, .. } => {
+                paths.insert(path.clone());
+            }
             Act::Download { path, members, .. } if members.is_empty() => {
                 paths.insert(path.clone());
             }

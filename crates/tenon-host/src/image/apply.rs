@@ -162,7 +162,10 @@ impl<'a> Run<'a> {
 }
 
 fn needs_programs(act: &Act) -> bool {
-    matches!(act, Act::Package { .. } | Act::NoPackage { .. } | Act::Command { .. })
+    matches!(
+        act,
+        Act::Package { .. } | Act::NoPackage { .. } | Act::Stamp { .. } | Act::Command { .. }
+    )
 }
 
 fn store(site: &Site<'_>, path: &str, value: &Value) -> Result<(), Problem> {

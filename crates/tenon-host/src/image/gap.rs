@@ -88,6 +88,14 @@ impl Site<'_> {
             Act::File { path, content, mode, owner, if_absent } => {
                 self.file(path, content, *mode, owner, *if_absent)
             }
+            Act::Stamp { path, package } => match self.facts.packages.get(package) {
+                Some(found) => {
+                    // The epoch of a package is its distribution's own.
+                    let version = found.version.rsplit(':').next().unwrap_or_default();
+                    self.file(path, &format!("{package} {version}\n"), 0o644, "root:root", false)
+                }
+                None => Ok(gap("its version", format!("{package} is not installed"), Mend::Own)),
+            },
             Act::Seed { path, content, mode, owner } => {
                 let once = self.record.of(item).is_some() && self.found(path)? != Found::Nothing;
                 match once {

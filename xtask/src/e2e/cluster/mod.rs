@@ -10,13 +10,14 @@ mod harden;
 mod pki;
 mod shape;
 mod timeline;
+pub mod vm;
 
 use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use self::control_plane::{ControlPlane, TOKEN};
 use self::shape::Shape;
@@ -174,20 +175,23 @@ fn node_disk(stage: &Stage, shape: &Shape) -> anyhow::Result<Disk> {
 }
 
 /// The node's token and a network for its pods, without cloud-init.
-
 fn dress(disk: &Disk, shape: &Shape) -> anyhow::Result<()> {
     disk.write("etc/cloud/cloud-init.disabled", "")?;
     disk.write("etc/lab-token", TOKEN)?;
+    disk.write("etc/cni/net.d/10-lab.conflist", &pod_network(shape).to_string())
+}
+
+/// Config of a bridge for the node's pods.
+fn pod_network(shape: &Shape) -> Value {
     let (pods, all) = (shape.pods(), shape.everywhere());
     let address = json!({
         "type": "host-local", "ranges": [[{"subnet": pods}]], "routes": [{"dst": all}],
     });
-    let network = json!({
+    json!({
         "cniVersion": "0.4.0",
         "name": "lab",
         "plugins": [{"type": "bridge", "bridge": "cni0", "isGateway": true, "ipam": address}],
-    });
-    disk.write("etc/cni/net.d/10-lab.conflist", &network.to_string())
+    })
 }
 
 fn user_data(plane: &ControlPlane, shape: &Shape) -> anyhow::Result<String> {

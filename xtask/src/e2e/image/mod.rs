@@ -11,6 +11,7 @@ mod judge;
 mod level2;
 mod page;
 mod sealed;
+pub mod vm;
 
 use std::path::PathBuf;
 
