@@ -20,6 +20,14 @@ const LAB: (&str, &str) = ("sysinit.target", "lab-host.service");
 const WANTED: &[(&str, &str)] =
     &[("multi-user.target", "tenon-config.service"), ("graphical.target", "tenon-run.service")];
 
+/// What of `e2e/image` stands for the cloud and for a machine.
+const OF_THE_LAB: &[&str] = &[
+    "usr/lib/lab/host",
+    "usr/lib/systemd/system/lab-host.service",
+    "usr/bin/aws",
+    "etc/eks/image-credential-provider/ecr-credential-provider",
+];
+
 /// The state that a machine writes, laid over the lab's root.
 pub struct Disk {
     place: PathBuf,
@@ -30,32 +38,40 @@ pub struct Disk {
 impl Disk {
     /// A node image: Debian, the files of `e2e/image`, the tested binary, the sandbox image.
     pub fn new(stage: &Stage, name: &str) -> anyhow::Result<Self> {
-        let disk = Disk::over(stage, name, ROOT.ready(&stage.cache)?.join("root"))?;
+        let disk = Disk::bare(stage, name, ROOT.ready(&stage.cache)?.join("root"), &["."])?;
         for (target, unit) in WANTED {
             disk.want(target, unit)?;
         }
-        Ok(disk)
-    }
-
-    /// The same over a root that wants its units itself.
-    pub fn over(stage: &Stage, name: &str, root: PathBuf) -> anyhow::Result<Self> {
-        let id = stage.place.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let disk = Disk {
-            place: stage.place.join(name),
-            root,
-            name: format!("{}-{name}", id.trim_start_matches("run-")),
-        };
         let upper = disk.upper();
-        fs::create_dir_all(&upper)?;
-        let image = checkout().join("e2e/image/.");
-        must(Command::new("cp").args(["-r", "--preserve=mode"]).arg(image).arg(&upper))?;
-        disk.want(LAB.0, LAB.1)?;
         fs::copy(&stage.tenon, upper.join("usr/bin/tenon"))?;
         let pause = PAUSE.ready(&stage.cache)?.join("pause.tar");
         fs::copy(pause, upper.join("etc/eks/pause.tar"))?;
         fs::create_dir_all(upper.join("opt/cni"))?;
         symlink("/usr/lib/cni", upper.join("opt/cni/bin"))?;
         fs::create_dir_all(upper.join("etc/eks/nodeadm.d"))?;
+        Ok(disk)
+    }
+
+    /// A node image that brings all that a node needs: the lab adds what stands for the cloud and
+    /// for a machine, and nothing else. `root` may be several directories, the upper ones first.
+    pub fn of_image(stage: &Stage, name: &str, root: PathBuf) -> anyhow::Result<Self> {
+        Disk::bare(stage, name, root, OF_THE_LAB)
+    }
+
+    /// A disk with these files of `e2e/image` and the unit that every machine starts.
+    fn bare(stage: &Stage, name: &str, root: PathBuf, files: &[&str]) -> anyhow::Result<Self> {
+        let id = stage.place.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let disk = Disk {
+            place: stage.place.join(name),
+            root,
+            name: format!("{}-{name}", id.trim_start_matches("run-")),
+        };
+        fs::create_dir_all(disk.upper())?;
+        let mut copy = Command::new("cp");
+        copy.current_dir(checkout().join("e2e/image"));
+        copy.args(["-r", "--parents", "--preserve=mode"]).args(files);
+        must(copy.arg(disk.upper()))?;
+        disk.want(LAB.0, LAB.1)?;
         Ok(disk)
     }
 

@@ -8,6 +8,8 @@ mod cloud_init;
 mod cluster;
 mod control_plane;
 mod image;
+mod image_desk;
+mod image_dnf;
 mod kill;
 mod kubeadm;
 mod lab;
@@ -21,6 +23,7 @@ mod stage;
 mod stages;
 mod units;
 mod userdata;
+mod vm;
 
 use std::time::{Duration, Instant};
 
@@ -217,18 +220,43 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         name: "image",
-        about: "a server becomes a hardened image, is judged by OpenSCAP, boots, joins and runs a pod",
+        about: "a server becomes a hardened image, is judged by OpenSCAP, boots, joins and is logged in to",
         packages: CLUSTER,
         parts: &[
             parts::SERVER,
             parts::PACKAGES,
             parts::SCAP,
+            parts::PACKER,
             parts::PAUSE,
             parts::ETCD,
             parts::KUBERNETES_1_34,
         ],
         refuse: stage::refuse,
         run: Run::OnStage(image::run),
+    },
+    Layer {
+        name: "image-dnf",
+        about: "a root that plays Amazon Linux, with the real dnf and rpm and packages of the lab",
+        packages: &[("util-linux", "nsenter"), ("iproute2", "ip"), ("python3", "python3")],
+        parts: &[parts::DNF],
+        refuse: stage::refuse,
+        run: Run::OnStage(image_dnf::run),
+    },
+    Layer {
+        name: "image-vm",
+        about: "the image in a virtual machine: own kernel, cgroup v2; it joins and judges itself",
+        packages: VM,
+        parts: &[parts::SERVER, parts::PACKAGES, parts::PAUSE, parts::ETCD, parts::KUBERNETES_1_34],
+        refuse: stage::refuse,
+        run: Run::OnStage(image::vm::run),
+    },
+    Layer {
+        name: "image-desk",
+        about: "templates for Packer and bills of materials before readers that are not ours",
+        packages: &[("python3-venv", "python3")],
+        parts: &[parts::ROOT],
+        refuse: userdata::refuse,
+        run: Run::Here(image_desk::run),
     },
     Layer {
         name: "doctor",
@@ -253,6 +281,16 @@ const CLUSTER: &[(&str, &str)] = &[
     ("util-linux", "nsenter"),
     ("openssl", "openssl"),
     ("curl", "curl"),
+];
+
+/// What a virtual machine needs besides.
+const VM: &[(&str, &str)] = &[
+    ("iproute2", "ip"),
+    ("util-linux", "nsenter"),
+    ("openssl", "openssl"),
+    ("curl", "curl"),
+    ("e2fsprogs", "mke2fs"),
+    ("qemu-system-x86", "qemu-system-x86_64"),
 ];
 
 /// What the peer needs besides.

@@ -15,6 +15,7 @@ mod root;
 mod scap;
 
 pub use images::REPOSITORY as IMAGE_REPOSITORY;
+pub use kubernetes::version as kubernetes_version;
 pub use nodeadm::version as nodeadm_version;
 pub use pause::NAME as PAUSE_IMAGE;
 
@@ -147,6 +148,13 @@ pub const SCAP: Part = Part {
     build: scap::build,
 };
 
+pub const PACKER: Part = Part {
+    name: "packer",
+    about: "packer of Debian, which reads the templates of images",
+    recipe: || Ok(newer::PACKER.recipe()),
+    build: |place| newer::PACKER.build(place),
+};
+
 const PARTS: &[Part] = &[
     ROOT,
     PAUSE,
@@ -164,6 +172,7 @@ const PARTS: &[Part] = &[
     COMPONENTS,
     SCAP,
     DNF,
+    PACKER,
 ];
 
 pub fn run(args: &Args) -> anyhow::Result<()> {

@@ -22,6 +22,9 @@ pub(super) const VALGRIND: Newer = Newer { package: "valgrind", suite: "trixie" 
 pub(super) const CONTAINERD_1_7: Newer = Newer { package: "containerd", suite: "trixie" };
 pub(super) const CONTAINERD_2: Newer = Newer { package: "containerd", suite: "forky" };
 
+/// The last release of Debian that has it.
+pub(super) const PACKER: Newer = Newer { package: "packer", suite: "bookworm" };
+
 /// Rules of OpenSCAP; older ones know no CIS profile of this Debian.
 pub(super) const SCAP_RULES: Newer = Newer { package: "ssg-debian", suite: "sid" };
 

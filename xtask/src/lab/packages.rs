@@ -9,8 +9,8 @@ use crate::checkout;
 
 pub(super) fn recipe() -> anyhow::Result<String> {
     let mut text = root::server_recipe()?;
-    for profile in ["profiles/base.toml", "profiles/cis.toml"] {
-        let profile = source(profile)?;
+    for profile in ["base", "cis", "cis-level2", "apparmor"] {
+        let profile = source(&format!("profiles/{profile}.toml"))?;
         let lines: Vec<_> = profile.lines().collect();
         let named = lines.windows(2).filter(|pair| pair[0] == "[[package]]");
         text.extend(named.map(|pair| format!("\n{}", pair[1])));
@@ -26,7 +26,7 @@ pub(super) fn build(place: &Path) -> anyhow::Result<()> {
     let root = SERVER.ready(&cache_directory()?)?.join("root");
     let mut fetch = Command::new("cargo");
     fetch.current_dir(checkout()).args(["run", "--quiet", "--package", "tenon", "--"]);
-    fetch.args(["image", "fetch", "--profile", "base,cis", "--set", NO_DOWNLOADS]);
+    fetch.args(["image", "fetch", "--profile", "base,cis-level2", "--set", NO_DOWNLOADS]);
     fetch.arg("--root").arg(root);
     must(fetch.arg("--cache").arg(place))
 }

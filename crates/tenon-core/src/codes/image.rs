@@ -82,6 +82,9 @@ super::pages! {
     REPOSITORY_KEY = "TN06858" "image-repository-key",
         why: "packages are trusted by the key of their repository, and the root has another one or none",
         fix: "give the armoured key as `key` of the repository, or put it at that path by a package";
+    PACKAGE_NEEDED = "TN06859" "image-package-needed",
+        why: "other packages stand on one that the plan removes, and are not removed with it",
+        fix: "name them as `package-absent`, too, or keep the package by an exception";
     ACCOUNT_TAKEN = "TN06817" "image-account-taken",
         why: "the number asked for belongs to another account of the root, or none is free",
         fix: "ask for another number, or for none";
@@ -110,8 +113,8 @@ super::pages! {
         why: "the record of the last apply cannot be read, so nothing is known about what was unpacked",
         fix: "remove usr/lib/tenon/image/record.json from the root and apply again";
     UNKNOWN_RESOURCE = "TN03840" "image-unknown-resource",
-        why: "only resources of the plan can be explained",
-        fix: "see the names with `tenon image plan`: KIND/KEY, such as sysctl/kernel.panic";
+        why: "only resources, rules and exceptions of the plan can be explained",
+        fix: "see the names with `tenon image plan`: KIND/KEY such as sysctl/kernel.panic, rule/ID, exception/NAME";
     UNKNOWN_COMPONENT = "TN03841" "image-unknown-component",
         why: "a component is something that Tenon knows where to get and where to put",
         fix: "see the components in docs/guides/images.md; anything else is a download in spec.files";
@@ -130,6 +133,12 @@ super::pages! {
     NO_FAMILY = "TN03846" "image-no-family",
         why: "without a root nothing says for which distribution the plan shall be",
         fix: "give --family, spec.family in the config, or --root";
+    BAD_EXCEPTION = "TN03856" "image-bad-exception",
+        why: "an exception is acted upon, so it must say plainly what it is about, and why",
+        fix: "correct the table; docs/guides/images.md shows the form";
+    NOTHING_TO_CHECK = "TN03857" "image-nothing-to-check",
+        why: "a check of nothing would end well whatever the root holds",
+        fix: "give a kind of resource, or a feature that the plan has";
     EXCEPTION_EXPIRED = "TN03847" "image-exception-expired",
         why: "whoever made the exception wanted to think about it again by that day",
         fix: "give it a later day if its reason still holds, or remove it";

@@ -48,6 +48,11 @@ impl Answer {
         ("other rule chosen", Answer::Other),
         ("not done", Answer::NotDone),
     ];
+
+    /// The word of the catalogue for it.
+    pub fn word(self) -> &'static str {
+        Answer::ALL.iter().find(|(_, answer)| *answer == self).map_or("", |(word, _)| word)
+    }
 }
 
 /// One benchmark for one family.

@@ -7,44 +7,11 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::effective::fits;
+use super::exception::{CONFIG, Exception, contradictions, decision};
 use super::kind::{Field, Merge};
 use super::resource::Resource;
-use crate::codes::image::{CONFLICT, EXCEPTION_EXPIRED, EXCEPTION_UNUSED, SHORT_REASON};
+use crate::codes::image::CONFLICT;
 use crate::problem::Problem;
-
-/// The feature that exceptions of the user's own config belong to.
-pub const OF_CONFIG: &str = "config";
-/// The shortest reason that says something.
-const SHORTEST_REASON: usize = 20;
-
-/// A decision that somebody took and can be asked about.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exception {
-    /// A rule of a benchmark that is waived.
-    pub rule: Option<String>,
-    /// The resource whose conflict is settled: `sysctl/net.ipv4.ip_forward`.
-    pub resource: Option<String>,
-    /// The feature whose wish is kept.
-    pub keep: Option<String>,
-    pub reason: String,
-    /// A day, `2027-01-31`.
-    pub expires: Option<String>,
-    /// Who made it: a profile's name or `config`.
-    pub feature: String,
-}
-
-impl Exception {
-    pub fn to_json(&self) -> Value {
-        json!({
-            "rule": self.rule,
-            "resource": self.resource,
-            "keep": self.keep,
-            "reason": self.reason,
-            "expires": self.expires,
-            "feature": self.feature,
-        })
-    }
-}
 
 /// What came out of a merge.
 #[derive(Debug, Default)]
@@ -67,7 +34,7 @@ pub fn merge(wishes: Vec<Resource>, exceptions: &[Exception]) -> Merged {
         merged.add(group, exceptions);
     }
     merged.opposites(exceptions);
-    merged.problems.extend(divided(exceptions));
+    merged.problems.extend(contradictions(exceptions));
     merged
 }
 
@@ -80,8 +47,9 @@ impl Merged {
             Ok(one) => return self.resources.push(one),
             Err(field) => field,
         };
-        if let Some(exception) = deciding(exceptions, &name) {
-            let kept: Vec<_> = group.iter().filter(|one| one.is_of(exception)).cloned().collect();
+        if let Some(exception) = decision(exceptions, &name) {
+            let stays = |one: &&Resource| one.is_of(exception) || is_beyond(exception, one);
+            let kept: Vec<_> = group.iter().filter(stays).cloned().collect();
             if let Some(Ok(one)) = (!kept.is_empty()).then(|| agreed(&kept)) {
                 self.settled.push(name);
                 return self.resources.push(one);
@@ -110,10 +78,10 @@ impl Merged {
         // An earlier exception may have removed one of them.
         let (Some(first), Some(second)) = (find(wanted), find(unwanted)) else { return };
         for name in [wanted, unwanted] {
-            let Some(exception) = deciding(exceptions, name) else { continue };
+            let Some(exception) = decision(exceptions, name) else { continue };
             let loser = match (first.is_of(exception), second.is_of(exception)) {
-                (true, false) => unwanted,
-                (false, true) => wanted,
+                (true, false) if !is_beyond(exception, second) => unwanted,
+                (false, true) if !is_beyond(exception, first) => wanted,
                 _ => continue,
             };
             self.settled.push(name.to_owned());
@@ -128,9 +96,13 @@ impl Merged {
 impl Resource {
     /// True if the feature that the exception keeps asked for it.
     fn is_of(&self, exception: &Exception) -> bool {
-        let keep = exception.keep.as_deref();
-        self.reasons.iter().any(|reason| Some(reason.feature.as_str()) == keep)
+        exception.keep.as_deref().is_some_and(|keep| self.asked_by(keep))
     }
+}
+
+/// True for what the user asks for: whoever made a profile's exception did not know of it.
+fn is_beyond(exception: &Exception, one: &Resource) -> bool {
+    exception.feature != CONFIG && one.asked_by(CONFIG)
 }
 
 fn are_opposites(wanted: &Resource, unwanted: &Resource) -> bool {
@@ -152,31 +124,6 @@ fn are_opposites(wanted: &Resource, unwanted: &Resource) -> bool {
 fn covers(pattern: &str, path: &str) -> bool {
     let mut parts = path.split('/');
     pattern.split('/').all(|part| parts.next().is_some_and(|name| fits(name, part)))
-}
-
-/// The exception that decides a conflict: the user's before those of profiles.
-pub(super) fn deciding<'a>(exceptions: &'a [Exception], name: &str) -> Option<&'a Exception> {
-    let of_it = |one: &&Exception| one.resource.as_deref() == Some(name) && one.keep.is_some();
-    exceptions.iter().filter(of_it).max_by_key(|one| one.feature == OF_CONFIG)
-}
-
-/// Exceptions of profiles that keep different sides: neither may win by order.
-fn divided(exceptions: &[Exception]) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    let mut kept: BTreeMap<&str, &Exception> = BTreeMap::new();
-    for one in exceptions {
-        let (Some(name), Some(keep)) = (&one.resource, &one.keep) else { continue };
-        let before = kept.entry(name).or_insert(one);
-        let users = deciding(exceptions, name).is_some_and(|one| one.feature == OF_CONFIG);
-        if before.keep.as_ref() != Some(keep) && !users {
-            let what = format!("exceptions for {name} keep different features");
-            let side = |one: &Exception| format!("{}: {}", one.feature, one.reason);
-            let fix = "add an exception of your own, which decides between them";
-            let sides = vec![side(before), side(one)];
-            problems.push(Problem::new(&CONFLICT, what).fix(fix).details(sides));
-        }
-    }
-    problems
 }
 
 /// All wishes of a group as one, or the name of the field over which they differ.
@@ -297,33 +244,6 @@ fn conflict(name: &str, sides: &[&Resource], field: &str) -> Problem {
     Problem::new(&CONFLICT, what).fix(fix).details(lines)
 }
 
-/// Exceptions must say why, and must be needed.
-pub fn judge(exceptions: &[Exception], used: impl Fn(&Exception) -> bool) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    for exception in exceptions {
-        let of = exception.resource.as_ref().or(exception.rule.as_ref());
-        let of = of.map_or("nothing", String::as_str);
-        if exception.reason.chars().count() < SHORTEST_REASON {
-            let what = format!("the exception for {of} has too short a reason");
-            problems.push(Problem::new(&SHORT_REASON, what));
-        } else if !used(exception) {
-            let what = format!("the exception for {of} is not needed");
-            problems.push(Problem::new(&EXCEPTION_UNUSED, what));
-        }
-    }
-    problems
-}
-
-/// Exceptions whose day lies before `today`, a day of the same form.
-pub fn expired(exceptions: &[Exception], today: &str) -> Vec<Problem> {
-    let past = |one: &&Exception| one.expires.as_deref().is_some_and(|day| day < today);
-    let problem = |one: &Exception| {
-        let of = one.resource.as_ref().or(one.rule.as_ref()).map_or("nothing", String::as_str);
-        Problem::new(&EXCEPTION_EXPIRED, format!("the exception for {of} has expired"))
-    };
-    exceptions.iter().filter(past).map(problem).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -336,12 +256,11 @@ mod tests {
 
     fn exception(resource: &str, keep: &str) -> Exception {
         Exception {
-            rule: None,
             resource: Some(resource.into()),
             keep: Some(keep.into()),
             reason: "the node routes the traffic of its pods".into(),
-            expires: None,
             feature: "base".into(),
+            ..Exception::default()
         }
     }
 
@@ -362,6 +281,27 @@ mod tests {
         assert_eq!(merged.resources[0].text("value"), Some("1"));
     }
 
+    /// Who asked for 1 and for 0, who made the exception and what it keeps, and what comes of it.
+    #[test]
+    fn only_the_user_decides_against_the_user() {
+        for (asked, by, keep, comes) in [
+            (["base", "cis"], "cis", "base", Some("1")),
+            (["base", "config"], "cis", "base", None),
+            (["base", "config"], "config", "base", Some("1")),
+            (["base", "config"], "config", "config", Some("0")),
+            (["base", "cis"], "config", "cis", Some("0")),
+            (["base", "cis"], "config", "nobody", None),
+        ] {
+            let wishes = [(asked[0], "1"), (asked[1], "0")]
+                .map(|(who, value)| wish(who, "sysctl", json!({"key": "f", "value": value})));
+            let shipped = exception("sysctl/f", "base");
+            let own = Exception { feature: by.into(), ..exception("sysctl/f", keep) };
+            let merged = merge(wishes.to_vec(), &[shipped, own]);
+            let found = merged.resources.first().and_then(|one| one.text("value"));
+            assert_eq!((found, merged.problems.len()), (comes, usize::from(comes.is_none())));
+        }
+    }
+
     #[test]
     fn an_argument_of_the_kernel_is_wanted_unless_it_says_otherwise() {
         let key = "systemd.unified_cgroup_hierarchy";
@@ -376,23 +316,17 @@ mod tests {
         assert!(merged.problems[0].what.ends_with("(present)"), "{}", merged.problems[0].what);
     }
 
+    /// A profile keeps a package that the user does not want: only the user can settle that.
     #[test]
-    fn an_exception_lasts_to_the_end_of_its_day() {
-        let mut one = exception("sysctl/f", "base");
-        one.expires = Some("2027-01-31".into());
-        assert!(expired(&[one.clone()], "2027-01-31").is_empty());
-        assert_eq!(expired(&[one], "2027-02-01").len(), 1);
-        assert!(expired(&[exception("sysctl/f", "base")], "2027-02-01").is_empty());
-    }
-
-    #[test]
-    fn exceptions_are_judged() {
-        let mut short = exception("sysctl/a", "base");
-        short.reason = "because".into();
-        let list = [short, exception("sysctl/b", "base")];
-        let problems = judge(&list, |_| false);
-        let codes: Vec<_> = problems.iter().map(|problem| problem.page.slug).collect();
-        assert_eq!(codes, ["image-short-reason", "image-exception-unused"]);
-        assert!(judge(&list[1..], |_| true).is_empty());
+    fn opposites_of_the_user_need_the_user() {
+        for (by, left, problems) in [("base", 2, 1), ("config", 1, 0)] {
+            let wishes = vec![
+                wish("base", "package", json!({"name": "ufw"})),
+                wish("config", "package-absent", json!({"name": "ufw"})),
+            ];
+            let own = Exception { feature: by.into(), ..exception("package/ufw", "base") };
+            let merged = merge(wishes, &[own]);
+            assert_eq!((merged.resources.len(), merged.problems.len()), (left, problems), "{by}");
+        }
     }
 }

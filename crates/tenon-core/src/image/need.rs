@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::merge::Exception;
+use super::exception::Exception;
 use super::resource::{Reason, Resource, Scope};
 use crate::codes::image::{BAD_RESOURCE, NEED_BROKEN};
 use crate::problem::Problem;
@@ -107,6 +107,12 @@ impl Need {
         }
     }
 
+    /// True if what is needed lies at or below a directory.
+    pub fn is_below(&self, directory: &str) -> bool {
+        let is_path = matches!(self.what, What::Exec | What::Write | What::Changing);
+        is_path && is_below(&self.name, directory)
+    }
+
     fn is_undercut_by(&self, resource: &Resource) -> bool {
         let least: i64 = self.bound.as_deref().and_then(|text| text.parse().ok()).unwrap_or(0);
         let text = |field| resource.text(field).and_then(|text| text.parse::<i64>().ok());
@@ -206,23 +212,29 @@ pub fn ports(needs: &[Need], protocol: &str) -> String {
     ports.join(", ")
 }
 
-/// Every resource that breaks a need, unless an exception for it says why that is right.
+/// Every resource that breaks a need, with the need.
+pub fn breaches<'a>(
+    needs: &'a [Need],
+    resources: &'a [Resource],
+) -> impl Iterator<Item = (&'a Resource, &'a Need)> {
+    resources.iter().flat_map(move |resource| {
+        let broken = needs.iter().filter(move |need| need.broken_by(resource, resources));
+        broken.map(move |need| (resource, need))
+    })
+}
+
+/// Every breach, unless an exception for the resource says why that is right.
 pub fn broken(needs: &[Need], resources: &[Resource], exceptions: &[Exception]) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    for resource in resources {
-        let excepted =
-            exceptions.iter().any(|one| one.resource.as_deref() == Some(&resource.name()));
-        if excepted {
-            continue;
-        }
-        for need in needs.iter().filter(|need| need.broken_by(resource, resources)) {
-            let what = format!("{} breaks what Kubernetes needs: {}", resource.name(), need.says());
-            let sides = resource.reasons.iter().chain([&need.reason]);
-            let sides = sides.map(|reason| format!("{}: {}", reason.feature, reason.why));
-            problems.push(Problem::new(&NEED_BROKEN, what).details(sides.collect::<Vec<_>>()));
-        }
-    }
-    problems
+    let open = breaches(needs, resources).filter(|(resource, need)| {
+        !exceptions.iter().any(|exception| exception.sets_aside(resource, need))
+    });
+    let problem = |(resource, need): (&Resource, &Need)| {
+        let what = format!("{} breaks what Kubernetes needs: {}", resource.name(), need.says());
+        let sides = resource.reasons.iter().chain([&need.reason]);
+        let sides = sides.map(|reason| format!("{}: {}", reason.feature, reason.why));
+        Problem::new(&NEED_BROKEN, what).details(sides.collect::<Vec<_>>())
+    };
+    open.map(problem).collect()
 }
 
 #[cfg(test)]
@@ -287,5 +299,26 @@ mod tests {
             .map(|port| need(json!({"port": port})));
         assert_eq!(ports(&needs, "tcp"), "22, 10250, 30000-32767");
         assert_eq!(ports(&needs, "udp"), "8472");
+    }
+
+    /// `noexec` on /opt breaks two needs; the exception reaches as far as its paths.
+    #[test]
+    fn an_exception_is_limited_to_its_paths() {
+        let needs = ["/opt/cni/bin", "/opt/nvidia"].map(|path| need(json!({"exec": path})));
+        let mount = resource(
+            "mount",
+            json!({"path": "/opt", "source": "s", "type": "ext4", "options": ["noexec"]}),
+        );
+        for (paths, left) in
+            [(vec![], 0), (vec!["/opt/cni"], 1), (vec!["/opt"], 0), (vec!["/op"], 2)]
+        {
+            let exception = Exception {
+                resource: Some("mount//opt".into()),
+                paths: paths.iter().map(|path| (*path).to_owned()).collect(),
+                ..Exception::default()
+            };
+            let found = broken(&needs, std::slice::from_ref(&mount), &[exception]);
+            assert_eq!(found.len(), left, "{paths:?}");
+        }
     }
 }

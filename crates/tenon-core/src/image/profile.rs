@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use super::exception::Exception;
 use super::kind::KINDS;
-use super::merge::Exception;
 use super::need::Need;
 use super::resource::{Resource, Scope};
 use crate::codes::image::{BAD_PROFILE, UNKNOWN_PROFILE};
@@ -88,7 +88,12 @@ impl Profile {
                 ("requires", Value::Array(list)) => profile.requires = texts(list),
                 ("forbids", Value::Object(table)) => profile.forbids = pairs(table),
                 ("exception", Value::Array(list)) => {
-                    profile.exceptions.extend(list.iter().filter_map(|one| exception(name, one)));
+                    for (at, one) in list.iter().enumerate() {
+                        match Exception::read(one, name, &place(format!("exception[{at}]"))) {
+                            Ok(exception) => profile.exceptions.push(exception),
+                            Err(more) => problems.extend(more),
+                        }
+                    }
                 }
                 ("need", Value::Array(list)) => {
                     for (at, one) in list.iter().enumerate() {
@@ -133,20 +138,6 @@ fn texts(list: &[Value]) -> Vec<String> {
 fn pairs(table: &Map<String, Value>) -> Vec<(String, String)> {
     let pair = |(name, why): (&String, &Value)| Some((name.clone(), why.as_str()?.to_owned()));
     table.iter().filter_map(pair).collect()
-}
-
-/// An exception of a profile or of a config, which is then called `config`.
-pub fn exception(feature: &str, value: &Value) -> Option<Exception> {
-    let table = value.as_object()?;
-    let text = |name: &str| table.get(name).and_then(Value::as_str).map(str::to_owned);
-    Some(Exception {
-        rule: text("rule"),
-        resource: text("resource"),
-        keep: text("keep"),
-        reason: text("reason").unwrap_or_default(),
-        expires: text("expires"),
-        feature: feature.to_owned(),
-    })
 }
 
 #[cfg(test)]

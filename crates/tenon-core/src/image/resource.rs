@@ -112,6 +112,11 @@ impl Resource {
         format!("{}/{}", self.kind.name, self.key)
     }
 
+    /// True if a feature is among those that want it.
+    pub fn asked_by(&self, feature: &str) -> bool {
+        self.reasons.iter().any(|reason| reason.feature == feature)
+    }
+
     /// One part of a key that is made of several: the `file` of a setting.
     pub fn part(&self, name: &str) -> &str {
         split(self.kind, &self.key).find(|(found, _)| *found == name).map_or("", |(_, part)| part)

@@ -12,7 +12,6 @@ use tenon_core::problem::Problem;
 
 use super::inside;
 use crate::apply::directories::unreadable;
-use crate::command::KEEP_BYTES;
 use crate::root::{Root, read_up_to};
 
 /// Programs that every root has one of; the first that is an executable tells the architecture.
@@ -20,7 +19,7 @@ const PROGRAMS: &[&str] =
     &["/bin/sh", "/usr/bin/sh", "/usr/lib/systemd/systemd", "/sbin/init", "/usr/bin/env"];
 /// dpkg keeps some kilobytes for each package.
 const STATUS_CAP: u64 = 64 << 20;
-const QUERY_TIME: Duration = Duration::from_secs(120);
+pub(super) const QUERY_TIME: Duration = Duration::from_secs(120);
 
 /// Gathers the facts about a root.
 pub fn gather(root: &Root) -> Result<RootFacts, Problem> {
@@ -54,7 +53,7 @@ pub(super) fn installed(root: &Root, manager: Manager) -> Result<Installed, Prob
     }
     let query: Vec<String> = RPM_QUERY.iter().map(|word| (*word).to_owned()).collect();
     let answer = inside::run(root, None, &query, QUERY_TIME)?;
-    if answer.stdout.len() >= KEEP_BYTES {
+    if answer.stdout.len() >= inside::ANSWER_BYTES {
         // The beginning of the list is lost, and what is not in it would count as missing.
         return Err(Problem::new(&PROGRAM_FAILED, "rpm lists more packages than are kept"));
     }

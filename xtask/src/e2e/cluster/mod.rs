@@ -10,13 +10,14 @@ mod harden;
 mod pki;
 mod shape;
 mod timeline;
+pub mod vm;
 
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use self::control_plane::{ControlPlane, TOKEN};
 use self::shape::Shape;
@@ -116,11 +117,12 @@ fn run(stage: &Stage, shape: &Shape) -> anyhow::Result<usize> {
 }
 
 /// An image that Tenon built joins: the node becomes Ready, runs a pod, and is what the image's
-/// plan says. Gives what the caller asks the machine, too.
+/// plan says. `root` may be several directories, the upper ones first. Gives what the caller asks
+/// the machine, too.
 pub fn run_on_image(
     stage: &Stage,
-    image: &Path,
-    check: impl Fn(&Machine) -> anyhow::Result<usize>,
+    root: PathBuf,
+    check: impl FnOnce(&Machine, &Network) -> anyhow::Result<usize>,
 ) -> anyhow::Result<usize> {
     let shape = Shape::new("1.34", KUBERNETES_1_34.ready(&stage.cache)?);
     let network = Network::lay(stage, &shape.instance)?;
@@ -128,20 +130,22 @@ pub fn run_on_image(
     let user_data = user_data(&plane, &shape)?;
     let answers = Answers { user_data: &user_data, ..Answers::default() };
     let _service = Metadata::serve(stage, &network, &answers)?;
-    let disk = Disk::over(stage, "node", image.to_owned())?;
+    let disk = Disk::of_image(stage, "node", root)?;
     dress(&disk, &shape)?;
     for unit in OF_THE_HOST {
         let path = format!("etc/systemd/system/{unit}.d/90-lab.conf");
         disk.write(&path, "[Unit]\nConditionVirtualization=!container\n")?;
     }
+    disk.write("etc/systemd/system/ssh.service.d/90-lab.conf", HOST_KEYS)?;
     let start = Instant::now();
     let machine = Machine::boot(&disk, &network)?;
     checks::becomes_ready(&mut plane, &shape)?;
-    println!("  boot to Ready: {:.1} s", start.elapsed().as_secs_f64());
+    println!("  the image: boot to Ready in {:.1} s", start.elapsed().as_secs_f64());
     machine.settled()?;
     let mut cases = checks::of_the_node(&mut plane, &machine, &shape)?;
     cases += checks::of_a_pod(&mut plane, &shape)?;
-    cases += check(&machine)?;
+    cases += checks::of_the_log(&machine)?;
+    cases += check(&machine, &network)?;
     machine.power_off()?;
     Ok(cases)
 }
@@ -149,16 +153,17 @@ pub fn run_on_image(
 /// The clock and the modules are the host's, and no machine here may touch them.
 const OF_THE_HOST: &[&str] = &["chrony.service", "systemd-modules-load.service"];
 
+/// A sealed image has no keys of a host; cloud-init makes them, which does not run here.
+const HOST_KEYS: &str = "[Service]
+ExecStartPre=
+ExecStartPre=/usr/bin/ssh-keygen -A
+ExecStartPre=/usr/sbin/sshd -t
+";
+
 /// The image with the real kubelet, the node's token and a network for its pods.
 fn node_disk(stage: &Stage, shape: &Shape) -> anyhow::Result<Disk> {
     let disk = Disk::new(stage, "node")?;
     dress(&disk, shape)?;
-    Ok(disk)
-}
-
-fn dress(disk: &Disk, shape: &Shape) -> anyhow::Result<()> {
-    disk.write("etc/cloud/cloud-init.disabled", "")?;
-    disk.write("etc/lab-token", TOKEN)?;
     disk.install(&shape.kubernetes.join("kubelet"), "usr/bin/kubelet")?;
     if let Some(containerd) = &shape.containerd {
         for program in ["containerd", "containerd-shim-runc-v2", "ctr"] {
@@ -166,16 +171,27 @@ fn dress(disk: &Disk, shape: &Shape) -> anyhow::Result<()> {
             disk.install(&containerd.place.join(&path), &path)?;
         }
     }
+    Ok(disk)
+}
+
+/// The node's token and a network for its pods, without cloud-init.
+fn dress(disk: &Disk, shape: &Shape) -> anyhow::Result<()> {
+    disk.write("etc/cloud/cloud-init.disabled", "")?;
+    disk.write("etc/lab-token", TOKEN)?;
+    disk.write("etc/cni/net.d/10-lab.conflist", &pod_network(shape).to_string())
+}
+
+/// Config of a bridge for the node's pods.
+fn pod_network(shape: &Shape) -> Value {
     let (pods, all) = (shape.pods(), shape.everywhere());
     let address = json!({
         "type": "host-local", "ranges": [[{"subnet": pods}]], "routes": [{"dst": all}],
     });
-    let network = json!({
+    json!({
         "cniVersion": "0.4.0",
         "name": "lab",
         "plugins": [{"type": "bridge", "bridge": "cni0", "isGateway": true, "ipam": address}],
-    });
-    disk.write("etc/cni/net.d/10-lab.conflist", &network.to_string())
+    })
 }
 
 fn user_data(plane: &ControlPlane, shape: &Shape) -> anyhow::Result<String> {

@@ -1,97 +1,74 @@
 //! A server of Debian becomes a node image: applied twice, verified, judged from outside before and
-//! after, booted, and joined to a real control plane, where it runs a pod.
+//! after, built a second time and under kills, sealed, booted, and joined to a real control plane,
+//! where it runs a pod and people log in.
 
-mod host;
+mod accounts;
+mod again;
+mod booted;
+mod build;
+pub(super) mod host;
 mod judge;
+mod level2;
+mod page;
+mod sealed;
+pub mod vm;
 
-use std::path::Path;
-use std::process::{Command, Output};
+use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
-use serde_json::Value;
 
+use self::again::Tree;
+use self::build::Workshop;
+use self::judge::Judged;
 use super::cluster;
-use super::machine::{Machine, text};
 use super::stage::Stage;
-use crate::lab::{PACKAGES, SERVER, must};
-
-/// Settings of the machine's own network, and what the profile makes of them.
-const KERNEL: &[(&str, &str)] = &[
-    ("net.ipv4.conf.all.accept_redirects", "0"),
-    ("net.ipv4.conf.all.log_martians", "1"),
-    ("net.ipv4.conf.all.rp_filter", "2"),
-    ("net.ipv4.ip_forward", "1"),
-];
-
-/// Files of the lab that stand where the image has its own.
-const OF_THE_LAB: &[&str] = &["/etc/systemd/system/multi-user.target.wants/tenon-config.service"];
+use crate::lab::SCAP;
 
 pub fn run(stage: &Stage) -> anyhow::Result<usize> {
-    let root = stage.place.join("image");
-    let server = SERVER.ready(&stage.cache)?.join("root");
-    must(Command::new("cp").arg("-a").arg(&server).arg(&root))?;
-    let before = judge::scan(stage, &server)?;
-    let host = host::Snapshot::take(&server)?;
+    let workshop = Workshop::open(stage)?;
+    let image = workshop.begin("image")?;
+    let before = judge::scan(stage, &workshop.server, 1)?;
+    let host = host::Snapshot::take(&workshop.server)?;
 
-    let first = apply(stage, &root)?;
-    ensure!(first["changed"].as_array().is_some_and(|list| !list.is_empty()), "{first:#}");
-    let second = apply(stage, &root)?;
-    ensure!(second["changed"].as_array().is_some_and(Vec::is_empty), "a second apply: {second:#}");
-    let checks = verify(stage, &root)?;
-    host.must_be_as_it_was(&server, &root)?;
+    let first = image.apply()?;
+    ensure!(first["changed"] == true, "{first:#}");
+    let second = image.apply()?;
+    ensure!(second["changed"] == false, "a second apply: {second:#}");
+    let checks = image.verify()?;
+    host.must_be_as_it_was(&workshop.server, &image.root)?;
     println!("  applied twice, {checks} checks hold, the host is as it was");
 
-    let after = judge::scan(stage, &root)?;
+    let after = judge::scan(stage, &image.root, 1)?;
     println!("  OpenSCAP before: {before}\n  OpenSCAP after:  {after}");
-    judge::compare(&after)?;
-    Ok(5 + cluster::run_on_image(stage, &root, the_booted_image)?)
-}
+    judge::compare(&after, Judged::Directory, 1)?;
 
-fn apply(stage: &Stage, root: &Path) -> anyhow::Result<Value> {
-    let mut command = Command::new(&stage.tenon);
-    command.args(["image", "apply", "--offline", "--profile", "base,cis", "--output", "json"]);
-    command.arg("--root").arg(root).arg("--cache").arg(PACKAGES.ready(&stage.cache)?);
-    json(&command.output().context("starting tenon image apply")?)
-}
+    let mut cases = 5 + level2::run(stage, &workshop)?;
+    cases += sealed::template(stage, &workshop)?;
+    cases += sealed::described(&workshop, &image.root)?;
+    let tree = Tree::of(&image.root)?;
+    let (copy, sealed) = sealed::sealed(&workshop, &image.root)?;
+    cases += sealed;
+    // The two have a cache each and nothing else to share.
+    let (second, killed) = std::thread::scope(|scope| {
+        let second = scope.spawn(|| again::second_build(&workshop, &tree));
+        let killed = again::killed_build(&workshop, &tree);
+        (second.join(), killed)
+    });
+    cases += second.ok().context("the second build panicked")?? + killed?;
 
-/// Everything that the plan says holds in the root; gives how much that is.
-fn verify(stage: &Stage, root: &Path) -> anyhow::Result<usize> {
-    let mut command = Command::new(&stage.tenon);
-    command.args(["image", "verify", "--output", "json", "--root"]).arg(root);
-    let output = command.output().context("starting tenon image verify")?;
-    ensure!(output.status.success(), "verify: {}", text(&output));
-    let report = json(&output)?;
-    Ok(report["checks"].as_array().context("no checks")?.len())
-}
-
-fn json(output: &Output) -> anyhow::Result<Value> {
-    serde_json::from_slice(&output.stdout).with_context(|| format!("no JSON: {}", text(output)))
-}
-
-/// What only a boot can show: the firewall is in force and the settings are the kernel's.
-fn the_booted_image(machine: &Machine) -> anyhow::Result<usize> {
-    for (key, value) in KERNEL {
-        let found = machine.must(&["sysctl", "--values", key])?;
-        ensure!(found.trim() == *value, "{key} is {}", found.trim());
+    if std::env::var_os("NO_BOOT").is_some() {
+        return Ok(cases);
     }
-    let rules = machine.must(&["nft", "list", "chain", "inet", "tenon", "input"])?;
-    ensure!(rules.contains("policy drop"), "the firewall lets everything in: {rules}");
-    let options = machine.must(&["findmnt", "--noheadings", "--output", "OPTIONS", "/dev/shm"])?;
-    ensure!(options.contains("noexec"), "/dev/shm is mounted with {options}");
-    still_as_planned(machine)?;
-    Ok(4)
-}
-
-/// Bootstrap and a pod have changed nothing that the image's plan names.
-fn still_as_planned(machine: &Machine) -> anyhow::Result<()> {
-    let output = machine.run(&["tenon", "image", "verify", "--root", "/", "--output", "json"])?;
-    let report = json(&output)?;
-    let checks = report["checks"].as_array().context("no checks")?;
-    let of_the_lab = |key: &Value| OF_THE_LAB.iter().any(|path| key == path);
-    let odd: Vec<&Value> = checks
-        .iter()
-        .filter(|check| check["state"] == "fail" && !of_the_lab(&check["key"]))
-        .collect();
-    ensure!(odd.is_empty(), "no longer as planned: {odd:#?}");
-    Ok(())
+    // The scanner lies over the image, so that it can judge the machine from within.
+    let root = format!("{}:{}", SCAP.ready(&stage.cache)?.display(), copy.display());
+    cases += cluster::run_on_image(stage, PathBuf::from(root), |machine, network| {
+        let booted = booted::check(machine, network, &workshop.pause)?;
+        let verdict = judge::scan_machine(machine)?;
+        println!("  OpenSCAP booted: {verdict}");
+        judge::compare(&verdict, Judged::Machine, 1)?;
+        let people = accounts::check(machine)?;
+        println!("  log-ins: {people} cases");
+        Ok(booted + 1 + people)
+    })?;
+    Ok(cases)
 }

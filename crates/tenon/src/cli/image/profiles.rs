@@ -1,9 +1,11 @@
 //! `tenon image profiles`: which profiles there are, and what one brings.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 use tenon_core::image::catalogue;
 use tenon_core::image::describe;
-use tenon_core::image::merge::Exception;
+use tenon_core::image::exception::Exception;
 use tenon_core::image::profile::{self, Profile};
 
 use super::{findings, wanted};
@@ -38,7 +40,7 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
 }
 
 fn find(name: &str) -> Result<Profile, Failure> {
-    match wanted::own_profile(name)? {
+    match wanted::own_profile(Path::new(""), name)? {
         Some(profile) => Ok(profile),
         None => profile::shipped(name).map_err(findings),
     }
