@@ -11,9 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::super::machine::text;
 use super::super::stage::Stage;
-use crate::lab::{
-    KUBERNETES_1_34, PACKAGES, PAUSE, PAUSE_IMAGE, SERVER, kubernetes_version, must,
-};
+use crate::lab::{KUBERNETES_1_34, PACKAGES, PAUSE, PAUSE_IMAGE, SERVER, kubernetes_version, must};
 
 /// Kubelet and sandbox image come in as any user's would: by version, checksum and digest.
 const CONFIG: &str = "apiVersion: tenon.dev/v1alpha1

@@ -44,8 +44,7 @@ pub fn scan(stage: &Stage, root: &Path) -> anyhow::Result<Verdict> {
 
 /// Lets OpenSCAP judge a machine that has the scanner laid over its root.
 pub fn scan_machine(machine: &Machine) -> anyhow::Result<Verdict> {
-    let words =
-        ["oscap", "xccdf", "eval", "--results", RESULTS, "--profile", PROFILE, CONTENT];
+    let words = ["oscap", "xccdf", "eval", "--results", RESULTS, "--profile", PROFILE, CONTENT];
     let output = machine.run_within(600, &words)?;
     match output.status.code() {
         // 2: some rules do not pass.
@@ -101,7 +100,13 @@ pub fn compare(found: &Verdict, judged: Judged) -> anyhow::Result<()> {
         .filter(differs)
         .map(|rule| {
             let listed = known.get(rule).copied().unwrap_or("nothing");
-            (*rule, format!("listed {listed}, found {}", found.0.get(*rule).map_or("nothing", String::as_str)))
+            (
+                *rule,
+                format!(
+                    "listed {listed}, found {}",
+                    found.0.get(*rule).map_or("nothing", String::as_str)
+                ),
+            )
         })
         .collect();
     ensure!(told.is_empty(), "{PAGE} does not say what OpenSCAP says: {told:#?}");

@@ -54,7 +54,9 @@ pub fn run(stage: &Stage) -> anyhow::Result<usize> {
     });
     cases += second.ok().context("the second build panicked")?? + killed?;
 
-    if std::env::var_os("NO_BOOT").is_some() { return Ok(cases); }
+    if std::env::var_os("NO_BOOT").is_some() {
+        return Ok(cases);
+    }
     // The scanner lies over the image, so that it can judge the machine from within.
     let root = format!("{}:{}", SCAP.ready(&stage.cache)?.display(), copy.display());
     cases += cluster::run_on_image(stage, PathBuf::from(root), |machine, network| {
