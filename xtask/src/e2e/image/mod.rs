@@ -8,6 +8,7 @@ mod booted;
 mod build;
 pub(super) mod host;
 mod judge;
+mod level2;
 mod page;
 mod sealed;
 pub mod vm;
@@ -26,7 +27,7 @@ use crate::lab::SCAP;
 pub fn run(stage: &Stage) -> anyhow::Result<usize> {
     let workshop = Workshop::open(stage)?;
     let image = workshop.begin("image")?;
-    let before = judge::scan(stage, &workshop.server)?;
+    let before = judge::scan(stage, &workshop.server, 1)?;
     let host = host::Snapshot::take(&workshop.server)?;
 
     let first = image.apply()?;
@@ -37,11 +38,12 @@ pub fn run(stage: &Stage) -> anyhow::Result<usize> {
     host.must_be_as_it_was(&workshop.server, &image.root)?;
     println!("  applied twice, {checks} checks hold, the host is as it was");
 
-    let after = judge::scan(stage, &image.root)?;
+    let after = judge::scan(stage, &image.root, 1)?;
     println!("  OpenSCAP before: {before}\n  OpenSCAP after:  {after}");
-    judge::compare(&after, Judged::Directory)?;
+    judge::compare(&after, Judged::Directory, 1)?;
 
-    let mut cases = 5 + sealed::template(stage, &workshop)?;
+    let mut cases = 5 + level2::run(stage, &workshop)?;
+    cases += sealed::template(stage, &workshop)?;
     cases += sealed::described(&workshop, &image.root)?;
     let tree = Tree::of(&image.root)?;
     let (copy, sealed) = sealed::sealed(&workshop, &image.root)?;
@@ -63,7 +65,7 @@ pub fn run(stage: &Stage) -> anyhow::Result<usize> {
         let booted = booted::check(machine, network, &workshop.pause)?;
         let verdict = judge::scan_machine(machine)?;
         println!("  OpenSCAP booted: {verdict}");
-        judge::compare(&verdict, Judged::Machine)?;
+        judge::compare(&verdict, Judged::Machine, 1)?;
         let people = accounts::check(machine)?;
         println!("  log-ins: {people} cases");
         Ok(booted + 1 + people)
