@@ -172,7 +172,7 @@ build {
       "sudo /usr/bin/tenon image fetch --plan /tmp/plan.json --root / --cache /var/tmp/tenon-cache",
       "sudo /usr/bin/tenon image apply --plan /tmp/plan.json --root / --cache /var/tmp/tenon-cache --offline",
       "sudo /usr/bin/tenon image verify --root /",
-      "sudo /usr/bin/tenon image manifest --root / --sbom spdx > /dev/null",
+      "sudo /usr/bin/tenon image manifest --root / --sbom spdx --cache /var/tmp/tenon-cache --source-image ${build.SourceAMI} > /dev/null",
       "sudo rm -rf /var/tmp/tenon-cache /tmp/tenon /tmp/plan.json",
     ]
   }
