@@ -14,7 +14,6 @@ mod pause;
 mod root;
 mod scap;
 
-pub use kubernetes::version as kubernetes_version;
 pub use images::REPOSITORY as IMAGE_REPOSITORY;
 pub use nodeadm::version as nodeadm_version;
 pub use pause::NAME as PAUSE_IMAGE;

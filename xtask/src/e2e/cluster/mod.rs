@@ -150,7 +150,8 @@ pub fn run_on_image(
 }
 
 /// The clock and the modules are the host's, and no machine here may touch them.
-const OF_THE_HOST: &[&str] = &["chrony.service", "systemd-modules-load.service"];
+const OF_THE_HOST: &[&str] =
+    &["chrony.service", "systemd-modules-load.service", "run-rpc_pipefs.mount"];
 
 /// A sealed image has no keys of a host; cloud-init makes them, which does not run here.
 const HOST_KEYS: &str = "[Service]
