@@ -1,11 +1,11 @@
 #!/bin/sh
-# Lets OpenSCAP judge a root file system by Debian's CIS profile, level 1 for servers.
-#   e2e/scan.sh ROOT SCANNER RESULTS
+# Lets OpenSCAP judge a root file system by Debian's CIS profile for servers, level 1 or another.
+#   e2e/scan.sh ROOT SCANNER RESULTS [LEVEL]
 # SCANNER is a directory with the scanner's programs and content, laid over ROOT for the time of the
 # scan. The namespaces get what a boot would give them: settings of the network, the file systems of
 # fstab and the firewall. Everything else of the kernel is read-only, because it is the host's.
 set -eu
-export ROOT="$1" SCANNER="$2" RESULTS="$3"
+export ROOT="$1" SCANNER="$2" RESULTS="$3" LEVEL="${4:-1}"
 exec unshare --mount --pid --net --ipc --uts --fork --kill-child --propagation private sh -euc '
     ip link set lo up
     hostname localhost
@@ -30,7 +30,7 @@ exec unshare --mount --pid --net --ipc --uts --fork --kill-child --propagation p
     fi
     # 0: all rules pass; 2: some do not.
     inside oscap xccdf eval --results /run/results.xml \
-        --profile xccdf_org.ssgproject.content_profile_cis_level1_server \
+        --profile "xccdf_org.ssgproject.content_profile_cis_level${LEVEL}_server" \
         /usr/share/xml/scap/ssg/content/ssg-debian12-ds.xml >/mnt/said 2>&1 || [ $? = 2 ] || {
         cat /mnt/said >&2
         exit 1

@@ -9,6 +9,8 @@ use std::process::Command;
 use anyhow::{Context, bail};
 use serde_json::Value;
 
+use crate::checkout;
+
 /// Licences that may be linked into the binary.
 const LICENCES: &[&str] = &[
     "Apache-2.0",
@@ -46,7 +48,13 @@ pub struct Args {
     /// List every package of the binary
     #[arg(long)]
     list: bool,
+    /// Write the list of crates that bills of materials tell
+    #[arg(long)]
+    write: bool,
 }
+
+/// What the binary is linked from, as `tenon image manifest` tells it.
+const CRATES: &str = "crates/tenon/src/cli/image/crates.tsv";
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let metadata = metadata()?;
@@ -77,11 +85,36 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             ));
         }
     }
+    let (path, crates) = (checkout().join(CRATES), crates(&graph)?);
+    if args.write {
+        std::fs::write(&path, &crates)?;
+    }
+    if std::fs::read_to_string(&path).unwrap_or_default() != crates {
+        faults.push(format!("{CRATES} is not what is linked; `cargo xtask deps --write`"));
+    }
     if !faults.is_empty() {
         bail!("dependency rules broken:\n  {}", faults.join("\n  "));
     }
     println!("dependency rules hold");
     Ok(())
+}
+
+/// Name, version, licence and sha256 of everything that the binary is linked from, but itself.
+fn crates(graph: &Graph) -> anyhow::Result<String> {
+    let lock = std::fs::read_to_string(checkout().join("Cargo.lock"))?;
+    let sum = |package: &Package| {
+        let head = format!("name = \"{}\"\nversion = \"{}\"\n", package.name, package.version);
+        let own = lock.split("\n\n").find(|one| one.contains(&head)).unwrap_or_default();
+        let line = own.lines().find_map(|line| line.strip_prefix("checksum = "));
+        line.unwrap_or_default().trim_matches('"').to_owned()
+    };
+    let tree = graph.tree("tenon")?;
+    let linked = tree.iter().map(|id| &graph.packages[id]).filter(|one| one.name != "tenon");
+    let mut lines: Vec<String> = linked
+        .map(|one| format!("{}\t{}\t{}\t{}\n", one.name, one.version, one.licence, sum(one)))
+        .collect();
+    lines.sort();
+    Ok(lines.concat())
 }
 
 /// An expression is allowed if every `AND` part has an allowed `OR` choice.
@@ -177,6 +210,14 @@ fn text(value: &Value, key: &str) -> anyhow::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_list_of_crates_is_what_is_linked() {
+        let found = crates(&Graph::read(&metadata().unwrap()).unwrap()).unwrap();
+        assert!(found.lines().count() > 100);
+        let kept = std::fs::read_to_string(checkout().join(CRATES)).unwrap();
+        assert!(kept == found, "`cargo xtask deps --write` writes it");
+    }
 
     #[test]
     fn licence_expressions() {

@@ -53,7 +53,13 @@ fn build_with(place: &str, features: &[&str]) -> anyhow::Result<PathBuf> {
         );
     }
     let directory = target_directory().join("dist");
-    let status = Command::new(env!("CARGO"))
+    let mut command = Command::new(env!("CARGO"));
+    // A manifest says which commit Tenon is of; a build with changes is of none.
+    match commit() {
+        Some(commit) => command.env("TENON_COMMIT", commit),
+        None => command.env_remove("TENON_COMMIT"),
+    };
+    let status = command
         .current_dir(checkout())
         .env("RUSTFLAGS", FLAGS)
         .env("CARGO_TARGET_DIR", &directory)
@@ -69,6 +75,17 @@ fn build_with(place: &str, features: &[&str]) -> anyhow::Result<PathBuf> {
     std::fs::create_dir_all(target_directory().join(place))?;
     std::fs::copy(&built, &binary).context("keeping the binary")?;
     Ok(binary)
+}
+
+/// The commit of a checkout that has no changes.
+fn commit() -> Option<String> {
+    let git = |words: &[&str]| {
+        let output = Command::new("git").current_dir(checkout()).args(words).output().ok()?;
+        let text = String::from_utf8(output.stdout).ok()?;
+        output.status.success().then(|| text.trim().to_owned())
+    };
+    let changes = git(&["status", "--porcelain", "--untracked-files=no"])?;
+    git(&["rev-parse", "HEAD"]).filter(|_| changes.is_empty())
 }
 
 /// A static program names no interpreter: the kernel starts it alone.

@@ -1,4 +1,5 @@
-//! Ending early: SIGINT and SIGTERM set a flag, and every wait looks at it.
+//! Ending early: SIGINT and SIGTERM set a flag, and every wait looks at it. SIGXFSZ ends nothing:
+//! the write that met the limit fails instead, and the run cleans up and says so.
 //!
 //! No wait in this crate sleeps longer than [`SLICE`] without looking, so a stop is noticed
 //! within 100 ms whatever Tenon is waiting for.
@@ -18,7 +19,8 @@ static SIGNAL: OnceLock<Arc<AtomicUsize>> = OnceLock::new();
 
 /// Installs the handlers. Called once, at the start of a command that changes things or waits.
 pub fn listen() -> std::io::Result<()> {
-    use signal_hook::consts::{SIGINT, SIGTERM};
+    use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
+    signal_hook::flag::register(SIGXFSZ, Arc::default())?;
     let flag = SIGNAL.get_or_init(Arc::default);
     for signal in [SIGINT, SIGTERM] {
         let number = usize::try_from(signal).unwrap_or_default();

@@ -81,7 +81,7 @@ fn a_bundle_carries_the_verdict_and_gives_it_again() {
     let root = volume();
     let path = root.path().to_str().unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("b.tar.zst");
+    let file = folder.path().join("b.tar.gz");
     let file = file.to_str().unwrap();
     tenon(&["logs", "collect", "--root", path, "--only", "kubelet,probes,verdict", "--out", file]);
     let verdict = |arguments: &[&str]| -> Value {

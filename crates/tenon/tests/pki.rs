@@ -100,7 +100,13 @@ fn the_config_of_a_machine_is_enough() {
     let shown = String::from_utf8(tenon(&root, "pki show").stdout).unwrap();
     assert!(shown.contains("api.prod.example") && shown.contains("10.0.0.5"), "{shown}");
     assert_exit(&tenon(&root, "pki check"), 0, "");
-    assert_exit(&tenon(&root, "pki init --config /nowhere.yaml"), 3, "/nowhere.yaml");
+    assert_exit(&tenon(&root, "pki init --config /nowhere.yaml"), 7, "/nowhere.yaml");
+    // A path of the desk, as everywhere; below the root there is no such file.
+    let desk = tempfile::tempdir().unwrap();
+    let file = desk.path().join("machine.yaml");
+    fs::write(&file, config.replace("10.0.0.5", "10.0.0.6")).unwrap();
+    let check = tenon(&root, &format!("pki check --config {}", file.display()));
+    assert_exit(&check, 1, "10.0.0.6");
 }
 
 #[test]
@@ -131,8 +137,9 @@ fn a_cluster_that_is_not_there() {
     ] {
         assert_exit(&tenon(&root, line), 10, "TN10625");
     }
-    assert_exit(&tenon(&root, "token create --ttl 0h"), 3, "TN03629");
-    assert_exit(&tenon(&root, "token delete NOT-AN-ID"), 3, "TN03626");
+    assert_exit(&tenon(&root, "token create --ttl 0h"), 64, "--never-expires");
+    assert_exit(&tenon(&root, "token create --ttl 5y"), 64, "--never-expires");
+    assert_exit(&tenon(&root, "token delete NOT-AN-ID"), 64, "six characters");
     assert_exit(&tenon(&root, "token create --usages other"), 64, "authentication");
     assert_exit(&tenon(&root, "csr approve"), 64, "NAME");
 }
@@ -158,6 +165,25 @@ fn a_token_is_not_made_for_names_that_cannot_be() {
     assert_exit(&eks_token_of("prod", "eu west", None), 64, "--region");
     assert_exit(&eks_token_of("prod", "x.example/", None), 64, "--region");
     assert_exit(&eks_token_of("a b", "eu-west-1", None), 64, "--cluster-name");
+}
+
+/// Without a region the metadata service is asked: not where that is forbidden, and not for long
+/// where nobody answers.
+#[test]
+fn a_region_is_not_waited_for_in_vain() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    silent.set_nonblocking(true).unwrap();
+    let endpoint = format!("http://{}", silent.local_addr().unwrap());
+    for (disabled, most) in [("true", 0), ("false", 4)] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tenon"));
+        command.args(["eks-token", "--cluster-name", "prod"]).env_clear();
+        command.env("AWS_EC2_METADATA_SERVICE_ENDPOINT", &endpoint);
+        command.env("AWS_EC2_METADATA_DISABLED", disabled);
+        let output = command.output().unwrap();
+        assert_exit(&output, 5, "--region");
+        let asked = std::iter::from_fn(|| silent.accept().ok()).count();
+        assert!(asked <= most && (asked > 0) == (most > 0), "{disabled}: asked {asked} times");
+    }
 }
 
 #[test]

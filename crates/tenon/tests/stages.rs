@@ -143,8 +143,14 @@ fn the_desk_writes_units_and_ignition_and_checks_the_config() {
     let ignition: Value = serde_json::from_slice(&ignition.stdout).unwrap();
     assert_eq!(ignition["ignition"]["version"], "3.0.0");
     assert_eq!(machine.exit(&["ignition", "render", "-c", config, "--spec", "3.9"]), 64);
-    let refused = machine.tenon(&["ignition", "render", "-c", config, "--role", "etcd"]);
-    assert_eq!(refused.status.code(), Some(3));
+    for command in ["ignition", "units"] {
+        for role in ["master", "etcd"] {
+            let refused = machine.tenon(&[command, "render", "-c", config, "--role", role]);
+            assert_eq!(refused.status.code(), Some(3), "{command} {role}");
+            assert!(refused.stdout.is_empty(), "{command} {role}");
+        }
+        assert_eq!(machine.exit(&[command, "render", "-c", config, "--role", "boss"]), 64);
+    }
     let schema = machine.tenon(&["config", "schema", "--machine"]);
     let schema: Value = serde_json::from_slice(&schema.stdout).unwrap();
     assert!(schema["properties"]["spec"]["properties"]["controlPlane"].is_object());

@@ -418,8 +418,10 @@ fn a_file_for_prometheus_and_a_line_for_the_journal() {
 #[test]
 fn a_bundle_carries_the_verdict_and_is_examined_like_a_node() {
     let root = plain();
-    let wide = fs::Permissions::from_mode(0o646);
-    fs::set_permissions(root.path().join(CONFIG), wide).unwrap();
+    for path in [CONFIG, KUBECONFIG] {
+        let wide = fs::Permissions::from_mode(0o646);
+        fs::set_permissions(root.path().join(path), wide).unwrap();
+    }
     let beside = tempfile::tempdir().unwrap();
     let bundle = beside.path().join("node.tar.gz");
     let bundle = bundle.to_str().unwrap();
@@ -429,13 +431,15 @@ fn a_bundle_carries_the_verdict_and_is_examined_like_a_node() {
     let carried = json(&carried);
     let failed = [
         "drift-mode /etc/kubernetes/kubelet/config.json",
+        "drift-mode /var/lib/kubelet/kubeconfig",
+        "eks-3.1.1 /var/lib/kubelet/kubeconfig",
         "eks-3.1.3 /etc/kubernetes/kubelet/config.json",
     ];
     assert_eq!(with_state(&carried, "fail"), failed);
     let examined = tenon(&["validate", "--bundle", bundle, "-q", "--output", "json"]);
     assert_eq!(examined.status.code(), Some(1));
     let examined = json(&examined);
-    assert_eq!(with_state(&examined, "fail"), failed[1..]);
+    assert_eq!(with_state(&examined, "fail"), failed[2..]);
     assert!(with_state(&examined, "unknown").contains(&"drift-files ".to_owned()));
     let fix = tenon(&["harden", "--fix", "--bundle", bundle]);
     assert_eq!(fix.status.code(), Some(64));
@@ -456,4 +460,28 @@ fn the_guide_lists_every_item_with_its_state_on_a_fresh_node() {
             assert!(guide.contains(&row), "missing in the guide: {row}");
         }
     }
+}
+
+/// A node that was made from an image is held against what the image's plan says of it.
+#[test]
+fn the_plan_of_the_image_is_held_against_the_node() {
+    let root = plain();
+    let (exit, report) = validate(root.path(), &["--only", "image"]);
+    assert_eq!((exit, with_state(&report, "not-applicable").len()), (0, 1));
+
+    let profile = root.path().join("mine.toml");
+    let text = "about = 'm'\n[[file]]\npath = '/etc/motd'\nmode = '0644'\ncontent = \"hello\\n\"\nreason = 'r'\n";
+    fs::write(&profile, text).unwrap();
+    let profile = profile.to_str().unwrap();
+    let plan =
+        tenon(&["image", "plan", "--family", "debian", "--profile", profile, "--output", "json"]);
+    write(root.path(), "usr/lib/tenon/image/plan.json", &String::from_utf8(plan.stdout).unwrap());
+    write(root.path(), "etc/motd", "hello\n");
+    fs::set_permissions(root.path().join("etc/motd"), fs::Permissions::from_mode(0o644)).unwrap();
+    let (exit, report) = validate(root.path(), &["--only", "image"]);
+    assert_eq!((exit, with_state(&report, "pass").len()), (0, 1), "{report:#}");
+
+    write(root.path(), "etc/motd", "other\n");
+    let (exit, report) = validate(root.path(), &["--only", "image"]);
+    assert_eq!((exit, with_state(&report, "fail")), (1, vec!["image-file /etc/motd".to_owned()]));
 }

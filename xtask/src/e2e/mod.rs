@@ -8,6 +8,7 @@ mod cloud_init;
 mod cluster;
 mod control_plane;
 mod image;
+mod image_desk;
 mod kill;
 mod kubeadm;
 mod lab;
@@ -21,6 +22,7 @@ mod stage;
 mod stages;
 mod units;
 mod userdata;
+mod vm;
 
 use std::time::{Duration, Instant};
 
@@ -232,6 +234,22 @@ const LAYERS: &[Layer] = &[
         run: Run::OnStage(image::run),
     },
     Layer {
+        name: "image-vm",
+        about: "the image in a virtual machine: own kernel, cgroup v2; it joins and judges itself",
+        packages: VM,
+        parts: &[parts::SERVER, parts::PACKAGES, parts::PAUSE, parts::ETCD, parts::KUBERNETES_1_34],
+        refuse: stage::refuse,
+        run: Run::OnStage(image::vm::run),
+    },
+    Layer {
+        name: "image-desk",
+        about: "templates for Packer and bills of materials before readers that are not ours",
+        packages: &[("python3-venv", "python3")],
+        parts: &[parts::ROOT],
+        refuse: userdata::refuse,
+        run: Run::Here(image_desk::run),
+    },
+    Layer {
         name: "doctor",
         about: "a real node is broken in many ways and the doctor names the cause",
         packages: CLUSTER,
@@ -254,6 +272,16 @@ const CLUSTER: &[(&str, &str)] = &[
     ("util-linux", "nsenter"),
     ("openssl", "openssl"),
     ("curl", "curl"),
+];
+
+/// What a virtual machine needs besides.
+const VM: &[(&str, &str)] = &[
+    ("iproute2", "ip"),
+    ("util-linux", "nsenter"),
+    ("openssl", "openssl"),
+    ("curl", "curl"),
+    ("e2fsprogs", "mke2fs"),
+    ("qemu-system-x86", "qemu-system-x86_64"),
 ];
 
 /// What the peer needs besides.

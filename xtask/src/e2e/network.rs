@@ -19,6 +19,8 @@ pub const INFRA: &str = "10.0.0.1";
 /// The same for instances with IPv6.
 pub const INFRA_IPV6: &str = "2a05:d018:0:1::1";
 pub const METADATA: &str = "169.254.169.254";
+/// The cable to a virtual machine, in place of the one to `node`.
+pub const TAP: &str = "tap0";
 
 pub struct Network {
     pub infra: PathBuf,
@@ -49,6 +51,20 @@ impl Network {
         if !instance.ipv6.is_empty() {
             network.lay_ipv6(instance)?;
         }
+        Ok(network)
+    }
+
+    /// `infra` alone, with a cable for a virtual machine, which sets its own address.
+    pub fn lay_tap(stage: &Stage) -> anyhow::Result<Self> {
+        let infra = stage.place.join("infra.net");
+        File::create(&infra)?;
+        let net = format!("--net={}", infra.display());
+        must(Command::new("unshare").arg(net).args(["ip", "link", "set", "lo", "up"]))?;
+        let network = Network { infra, node: PathBuf::new() };
+        network.ip(&network.infra, &["tuntap", "add", TAP, "mode", "tap"])?;
+        network.ip(&network.infra, &["address", "add", &format!("{INFRA}/16"), "dev", TAP])?;
+        network.ip(&network.infra, &["address", "add", &format!("{METADATA}/32"), "dev", "lo"])?;
+        network.ip(&network.infra, &["link", "set", TAP, "up"])?;
         Ok(network)
     }
 

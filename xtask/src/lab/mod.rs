@@ -134,6 +134,12 @@ pub const COMPONENTS: Part = Part {
     recipe: components::recipe,
     build: components::build,
 };
+pub const DNF: Part = Part {
+    name: "dnf",
+    about: "Debian with dnf and rpm, to play Amazon Linux",
+    recipe: root::dnf_recipe,
+    build: root::build_dnf,
+};
 pub const SCAP: Part = Part {
     name: "scap",
     about: "OpenSCAP of Debian, with the rules of its newest suite",
@@ -164,6 +170,7 @@ const PARTS: &[Part] = &[
     PACKAGES,
     COMPONENTS,
     SCAP,
+    DNF,
     PACKER,
 ];
 

@@ -60,3 +60,16 @@ pub(super) fn build(place: &Path) -> anyhow::Result<()> {
     install("mmdebstrap", "mmdebstrap")?;
     must(Command::new(checkout().join(SCRIPT)).arg(place).arg(PACKAGES.join(",")))
 }
+
+/// What makes of it a root whose packages are rpm's; with the programs that make such packages.
+const DNF: &[&str] = &["dnf", "dnf-plugins-core", "rpm", "createrepo-c", "gnupg"];
+
+pub(super) fn dnf_recipe() -> anyhow::Result<String> {
+    Ok(format!("{},{}", recipe()?, DNF.join(",")))
+}
+
+pub(super) fn build_dnf(place: &Path) -> anyhow::Result<()> {
+    install("mmdebstrap", "mmdebstrap")?;
+    let packages = [PACKAGES, DNF].concat().join(",");
+    must(Command::new(checkout().join(SCRIPT)).arg(place).arg(packages))
+}

@@ -6,6 +6,7 @@
 //! kubelet     the effective setting: flag over drop-in over file over compiled default
 //! cis         benchmark items as a table, and the rules they are judged by
 //! drift       the node against its record and its plan
+//! image       the node against the plan of its image
 //! proxy       a proxy that catches the API server
 //! runtime     the running node against its files
 //! waivers     exceptions with reason and expiry, and the baseline of known findings
@@ -18,6 +19,7 @@
 
 pub mod cis;
 pub mod drift;
+pub mod image;
 pub mod kubelet;
 pub mod mend;
 pub mod proxy;

@@ -13,9 +13,6 @@ super::pages! {
     BAD_CA_HASH = "TN03628" "bad-ca-hash",
         why: "the hash of a CA is `sha256:` and 64 hexadecimal digits, taken over its public key",
         fix: "copy the whole hash from the output of `tenon token create --print-join`";
-    BAD_TTL = "TN03629" "bad-token-ttl",
-        why: "a token that never expires stays a key to the cluster for ever, so it must be asked for by name",
-        fix: "give a duration above zero such as --ttl 24h, or --never-expires";
     API_UNREACHABLE = "TN10625" "api-unreachable",
         why: "the API server gave no answer; the cause says whether the name, the port or the certificate is wrong",
         fix: "check the address in the kubeconfig and that the API server runs: `curl -k https://HOST:6443/livez`";

@@ -61,6 +61,9 @@ super::pages! {
     PACKAGES_MISSING = "TN10817" "image-packages-missing",
         why: "packages are installed from the cache alone, and it cannot serve all of them",
         fix: "run `tenon image fetch` with the same plan, root and cache first";
+    NOT_SIGNED = "TN10858" "image-not-signed",
+        why: "a package that its repository's key does not vouch for is not installed",
+        fix: "see the words of the package manager; correct `fingerprint` and `key` of the repository, or its packages";
     WRONG_FAMILY = "TN06812" "image-wrong-family",
         why: "names of packages and paths differ between distributions and their releases",
         fix: "make a plan for this root, or give the right --root";
@@ -76,6 +79,9 @@ super::pages! {
     UNKNOWN_OWNER = "TN06816" "image-unknown-owner",
         why: "a file cannot be given to a user or group that the root does not have",
         fix: "add the user or group to the profile, or the package that brings it";
+    REPOSITORY_KEY = "TN06858" "image-repository-key",
+        why: "packages are trusted by the key of their repository, and the root has another one or none",
+        fix: "give the armoured key as `key` of the repository, or put it at that path by a package";
     ACCOUNT_TAKEN = "TN06817" "image-account-taken",
         why: "the number asked for belongs to another account of the root, or none is free",
         fix: "ask for another number, or for none";
@@ -101,8 +107,8 @@ super::pages! {
         why: "the record of the last apply cannot be read, so nothing is known about what was unpacked",
         fix: "remove usr/lib/tenon/image/record.json from the root and apply again";
     UNKNOWN_RESOURCE = "TN03840" "image-unknown-resource",
-        why: "only resources of the plan can be explained",
-        fix: "see the names with `tenon image plan`: KIND/KEY, such as sysctl/kernel.panic";
+        why: "only resources, rules and exceptions of the plan can be explained",
+        fix: "see the names with `tenon image plan`: KIND/KEY such as sysctl/kernel.panic, rule/ID, exception/NAME";
     UNKNOWN_COMPONENT = "TN03841" "image-unknown-component",
         why: "a component is something that Tenon knows where to get and where to put",
         fix: "see the components in docs/guides/images.md; anything else is a download in spec.files";
@@ -121,6 +127,12 @@ super::pages! {
     NO_FAMILY = "TN03846" "image-no-family",
         why: "without a root nothing says for which distribution the plan shall be",
         fix: "give --family, spec.family in the config, or --root";
+    BAD_EXCEPTION = "TN03856" "image-bad-exception",
+        why: "an exception is acted upon, so it must say plainly what it is about, and why",
+        fix: "correct the table; docs/guides/images.md shows the form";
+    NOTHING_TO_CHECK = "TN03857" "image-nothing-to-check",
+        why: "a check of nothing would end well whatever the root holds",
+        fix: "give a kind of resource, or a feature that the plan has";
     EXCEPTION_EXPIRED = "TN03847" "image-exception-expired",
         why: "whoever made the exception wanted to think about it again by that day",
         fix: "give it a later day if its reason still holds, or remove it";

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::family::Family;
-use super::merge::Exception;
 use super::profile::Profile;
 use super::resource::{Resource, Scope};
 use crate::codes::image::{COMPONENT_VERSION, NO_CHECKSUM, UNKNOWN_COMPONENT};
@@ -189,7 +188,8 @@ impl<'a> Chosen<'a> {
         };
         let pins = pins.get(name).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let chosen = Chosen { name, row, pins, asked, image, source };
-        (source != Source::Nowhere).then_some(chosen)
+        // What a node cannot run without is left out only with a word about it.
+        (source != Source::Nowhere || row["without"].is_string()).then_some(chosen)
     }
 
     /// Nobody asked for it, and a node runs without it.
@@ -261,6 +261,7 @@ impl<'a> Chosen<'a> {
     fn add(&self, profile: &mut Profile) -> Result<(), Vec<Problem>> {
         match self.source {
             Source::Distribution => self.add_package(profile),
+            Source::Nowhere => self.leave_out(profile),
             _ if self.is_image() => self.add_image(profile),
             _ => self.add_download(profile),
         }
@@ -277,10 +278,14 @@ impl<'a> Chosen<'a> {
             return Err(vec![Problem::new(&COMPONENT_VERSION, what)]);
         };
         let mut wish = json!({"name": package, "source": "distro"});
+        if self.row["lock"] == true {
+            wish["lock"] = json!(true);
+        }
         if let Some((version, _)) = self.version() {
             wish["version"] = json!(version);
         }
         self.wish("package", wish, profile)?;
+        self.rows("package-stamp", "stamp", profile)?;
         self.rows("package-unit", "unit", profile)
     }
 
@@ -322,16 +327,7 @@ impl<'a> Chosen<'a> {
         if self.image.family.packages(package, self.image.architecture).is_empty() {
             return Ok(());
         }
-        self.wish("package-absent", json!({"name": package}), profile)?;
-        profile.exceptions.push(Exception {
-            rule: None,
-            resource: Some(format!("package/{package}")),
-            keep: Some(FEATURE.to_owned()),
-            reason: format!("{} comes from its publisher, not as a package", self.name),
-            expires: None,
-            feature: FEATURE.to_owned(),
-        });
-        Ok(())
+        self.wish("package-absent", json!({"name": package}), profile)
     }
 
     /// Further resources of the component's row, with its version put in.
@@ -361,11 +357,11 @@ impl<'a> Chosen<'a> {
 
     /// Says that the image is without it, where somebody will look.
     fn leave_out(&self, profile: &mut Profile) -> Result<(), Vec<Problem>> {
-        let text = format!(
-            "{} is not in this image: {} have no checksum for it; spec.components adds it",
-            self.name,
-            self.pin_file()
-        );
+        let why = match self.row["without"].as_str().filter(|_| self.asked.is_some()) {
+            Some(without) => format!("the config leaves it out, and {without}"),
+            None => format!("{} have no checksum for it", self.pin_file()),
+        };
+        let text = format!("{} is not in this image: {why}; spec.components adds it", self.name);
         self.wish(
             "manual",
             json!({"name": format!("without-{}", self.name), "text": text}),
@@ -458,7 +454,6 @@ mod tests {
         let asked = [("runc".into(), upstream(Some("1.3.3")))].into();
         let found = profile(&asked, &image("debian", "1.34.2")).unwrap();
         assert_eq!(names(&found), ["package-absent/runc", "download//usr/sbin/runc"]);
-        assert_eq!(found.exceptions[0].resource.as_deref(), Some("package/runc"));
         let why = &found.wishes[1].0.reasons[0].why;
         assert!(why.ends_with("version: image.yaml; content: image.yaml"), "{why}");
     }
@@ -481,9 +476,13 @@ mod tests {
         assert_eq!(
             standard("debian", true),
             [
+                "package/cni-plugins",
+                "package/containerd",
+                "stamp//etc/eks/containerd-version.txt",
                 "download//etc/eks/image-credential-provider/ecr-credential-provider",
                 "file//etc/eks/kubelet-version.txt",
-                &kubelet
+                &kubelet,
+                "package/runc",
             ]
         );
     }
@@ -494,13 +493,13 @@ mod tests {
         let asked = ["kubelet", "crictl", "pause"].map(|name| (name.to_owned(), nowhere.clone()));
         let image = Image { standard: true, ..image("debian", "1.34.2") };
         let found = names(&profile(&asked.into(), &image).unwrap());
-        assert_eq!(
-            found,
-            [
-                "download//etc/eks/image-credential-provider/ecr-credential-provider",
-                "manual/without-soci-snapshotter"
-            ]
-        );
+        for name in ["manual/without-kubelet", "manual/without-soci-snapshotter"] {
+            assert!(found.contains(&name.to_owned()), "{found:?}");
+        }
+        for name in ["download//usr/bin/kubelet", "download//usr/bin/crictl", "cached-image/pause"]
+        {
+            assert!(!found.contains(&name.to_owned()), "{found:?}");
+        }
         let own = Image { cached: vec!["pause"], ..image };
         assert!(
             !names(&profile(&BTreeMap::new(), &own).unwrap())
@@ -537,6 +536,7 @@ mod tests {
         let found = profile(&[("runc".into(), own.clone())].into(), &image("debian", "1.34.2"));
         let found = found.unwrap();
         assert_eq!(names(&found), ["package/runc"]);
+        assert!(found.wishes[0].0.flag("lock"));
         assert!(found.wishes[0].0.reasons[0].why.ends_with("version: the distribution"));
         for (family, name) in [("debian", "kubelet"), ("debian", "soci-snapshotter")] {
             let asked = [(name.into(), own.clone())].into();

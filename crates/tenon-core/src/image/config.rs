@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::component::{self, Component, Source};
+use super::exception::{self, CONFIG, Exception};
 use super::family::{self, FAMILIES, Family};
-use super::merge::Exception;
 use super::plan::{self, Wanted};
 use super::profile::Profile;
-use super::resource::Resource;
+use super::resource::{Resource, Scope};
 use super::root_facts::RootFacts;
 use crate::codes::image::{BAD_IMAGE_CONFIG, BAD_SET, IMAGE_UNKNOWN_FIELD, NO_FAMILY};
 use crate::problem::{Place, Problem};
@@ -26,15 +26,16 @@ const SPEC: &[&str] = &[
     "arch",
     "kubernetes",
     "profiles",
+    "cis",
     "components",
     "cachedImages",
     "files",
     "exceptions",
     "packer",
 ];
+const CIS: &[&str] = &["level"];
 const COMPONENT: &[&str] = &["version", "source", "sha256"];
 const CACHED: &[&str] = &["name", "ref", "digest", "pin", "names"];
-const EXCEPTION: &[&str] = &["rule", "resource", "keep", "reason", "expires"];
 const PACKER: &[&str] = &["rootVolumeGiB", "volumeType", "encrypt"];
 const ARCHITECTURES: &[&str] = &["x86_64", "aarch64"];
 
@@ -65,10 +66,14 @@ pub struct ImageConfig {
     pub architecture: Option<String>,
     pub kubernetes: Option<String>,
     pub profiles: Option<Vec<String>>,
+    /// The file or the flag that named them last.
+    pub profiles_from: String,
+    /// The profile of the level of CIS that is asked for by number.
+    pub cis: Option<&'static str>,
     pub components: BTreeMap<String, Component>,
     /// By name.
     pub cached: BTreeMap<String, Resource>,
-    pub resources: Vec<Resource>,
+    pub resources: Vec<(Resource, Scope)>,
     pub exceptions: Vec<Exception>,
     pub packer: Packer,
 }
@@ -81,8 +86,8 @@ pub struct Packer {
     pub encrypt: Option<bool>,
 }
 
-/// Reads all configs, later over earlier, then the settings `PATH=VALUE`.
-pub fn read(files: &[Text], settings: &[String]) -> Result<ImageConfig, Vec<Problem>> {
+/// Reads all configs, later over earlier, then the settings `PATH=VALUE` by the name of their flag.
+pub fn read(files: &[Text], settings: &[Text]) -> Result<ImageConfig, Vec<Problem>> {
     let mut config = ImageConfig::default();
     let mut problems = Vec::new();
     for file in files {
@@ -94,14 +99,24 @@ pub fn read(files: &[Text], settings: &[String]) -> Result<ImageConfig, Vec<Prob
         problems.extend(reader.findings.into_iter().map(|finding| finding.problem));
     }
     for setting in settings {
-        let mut reader = Reader::in_manner("--set", &MANNER);
-        match set_tree(setting) {
-            Ok(tree) => config.take(&mut reader, &tree, "--set"),
+        let mut reader = Reader::in_manner(&setting.name, &MANNER);
+        match set_tree(&setting.text) {
+            Ok(tree) => config.take(&mut reader, &tree, &setting.name),
             Err(problem) => problems.push(problem),
         }
-        problems.extend(reader.findings.into_iter().map(|finding| finding.problem));
+        let told = reader.findings.into_iter().map(|finding| without_line(finding.problem));
+        problems.extend(told);
     }
     if problems.is_empty() { Ok(config) } else { Err(problems) }
+}
+
+/// A flag has no lines that could be counted.
+fn without_line(mut problem: Problem) -> Problem {
+    if let Some(place) = &mut problem.place {
+        (place.line, place.column) = (0, 0);
+    }
+    problem.snippet = None;
+    problem
 }
 
 /// `spec.kubernetes=1.34.2` as the document that says only this.
@@ -158,6 +173,10 @@ impl ImageConfig {
         );
         if spec.has("profiles") {
             self.profiles = Some(reader.texts(&spec, "profiles"));
+            origin.clone_into(&mut self.profiles_from);
+        }
+        if let Some(cis) = reader.inner(&spec, "cis", &[CIS]) {
+            over(&mut self.cis, reader.parsed(&cis, "level", "1 or 2", cis_level));
         }
         self.components(reader, &spec, origin);
         self.cached(reader, &spec, origin);
@@ -224,7 +243,8 @@ impl ImageConfig {
                 "pin": reader.flag(&fields, "pin").unwrap_or(false),
                 "names": reader.texts(&fields, "names"),
             });
-            if let Some(wish) = resource(reader, "cached-image", table, origin, (&path, item)) {
+            if let Some((wish, _)) = resource(reader, "cached-image", table, origin, (&path, item))
+            {
                 self.cached.insert(name, wish);
             }
         }
@@ -244,19 +264,18 @@ impl ImageConfig {
 
     fn exceptions(&mut self, reader: &mut Reader, spec: &Fields<'_>) {
         for (path, item) in reader.items(spec, "exceptions") {
-            let fields = reader.fields(item, &path, &[EXCEPTION]);
-            let exception = Exception {
-                rule: reader.text(&fields, "rule"),
-                resource: reader.text(&fields, "resource"),
-                keep: reader.text(&fields, "keep"),
-                reason: reader.required(&fields, "reason").unwrap_or_default(),
-                expires: reader.parsed(&fields, "expires", "a day such as 2027-01-31", day),
-                feature: "config".to_owned(),
-            };
-            if exception.rule.is_none() && exception.resource.is_none() {
-                reader.wrong(item, &path, "for a `rule` or a `resource`");
+            let before = reader.findings.len();
+            reader.fields(item, &path, &[exception::FIELDS]);
+            if reader.findings.len() > before {
+                continue;
             }
-            self.exceptions.push(exception);
+            let place = reader.place_of(item, &path);
+            match Exception::read(&item.to_json(Dialect::Yaml12), CONFIG, &place) {
+                Ok(exception) => self.exceptions.push(exception),
+                Err(more) => {
+                    reader.findings.extend(more.into_iter().map(crate::problem::Finding::error));
+                }
+            }
         }
     }
 
@@ -266,25 +285,32 @@ impl ImageConfig {
         root: Option<&RootFacts>,
         own: Vec<Profile>,
     ) -> Result<Wanted, Vec<Problem>> {
-        let of_root = |take: fn(&RootFacts) -> String| root.map(take);
         let Some(family) = self.family.or(root.map(|root| root.family)) else {
             return Err(vec![Problem::new(&NO_FAMILY, "the family of the image is not known")]);
         };
-        let release = self.release.clone().or_else(|| of_root(|root| root.release.clone()));
-        let architecture =
-            self.architecture.clone().or_else(|| of_root(|root| root.architecture.clone()));
+        let of_root = || root.filter(|root| root.family == family).map(|root| root.release.clone());
+        let release = self.release.clone().or_else(of_root);
+        let release = release.unwrap_or_else(|| family.release.to_owned());
+        let architecture = self.architecture.clone();
+        let architecture = architecture.or_else(|| root.map(|root| root.architecture.clone()));
         let architecture = architecture.unwrap_or_else(|| ARCHITECTURES[0].to_owned());
+        let here = |scope: &Scope| scope.holds(family.name, &architecture, &release);
+        let own_wishes = self.resources.iter().filter(|(_, scope)| here(scope));
+        let own_wishes = own_wishes.map(|(wish, _)| wish);
+        let wishes = self.cached.values().chain(own_wishes).cloned().collect();
         let kubernetes = component::whole_version(self.kubernetes.as_deref().unwrap_or(KUBERNETES));
         let shipped = || PROFILES.iter().map(|name| (*name).to_owned()).collect();
+        let mut profiles: Vec<String> = self.profiles.clone().unwrap_or_else(shipped);
+        profiles.extend(self.cis.map(str::to_owned));
         let mut wanted = Wanted {
             name: self.name.clone().unwrap_or_else(|| format!("{}-{architecture}", family.name)),
             family,
-            release: release.unwrap_or_else(|| family.release.to_owned()),
+            release,
             architecture,
             kubernetes,
-            profiles: self.profiles.clone().unwrap_or_else(shipped),
+            profiles,
             own_profiles: own,
-            wishes: self.cached.values().chain(&self.resources).cloned().collect(),
+            wishes,
             exceptions: self.exceptions.clone(),
         };
         let components = self.chosen_components(&wanted)?;
@@ -339,11 +365,11 @@ fn resource(
     table: Value,
     origin: &str,
     (path, item): (&str, &Tree),
-) -> Option<Resource> {
+) -> Option<(Resource, Scope)> {
     let mut table: Map<String, Value> = table.as_object().cloned().unwrap_or_default();
     table.entry("reason").or_insert_with(|| json!(format!("asked for in {origin}")));
-    match Resource::read(kind, &table, "config", &reader.place_of(item, path)) {
-        Ok((wish, _)) => Some(wish),
+    match Resource::read(kind, &table, CONFIG, &reader.place_of(item, path)) {
+        Ok(wish) => Some(wish),
         Err(problems) => {
             reader.findings.extend(problems.into_iter().map(crate::problem::Finding::error));
             None
@@ -362,10 +388,12 @@ fn version(text: &str) -> Option<String> {
     (starts && text.len() <= 63 && text.bytes().all(fits)).then(|| text.to_owned())
 }
 
-fn day(text: &str) -> Option<String> {
-    let parts: Vec<_> = text.split('-').map(str::len).collect();
-    let digits = text.bytes().all(|b| b.is_ascii_digit() || b == b'-');
-    (parts == [4, 2, 2] && digits).then(|| text.to_owned())
+/// The profile of a level.
+fn cis_level(text: &str) -> Option<&'static str> {
+    [("1", "cis"), ("2", "cis-level2")]
+        .into_iter()
+        .find(|(level, _)| *level == text)
+        .map(|(_, p)| p)
 }
 
 fn is_hex(text: &str) -> bool {
@@ -383,9 +411,12 @@ mod tests {
         Text { name: "image.yaml".into(), text }
     }
 
+    fn set(settings: &[&str]) -> Vec<Text> {
+        settings.iter().map(|one| Text { name: "--set".into(), text: (*one).to_owned() }).collect()
+    }
+
     fn told(spec: &str, settings: &[&str]) -> Vec<(String, u32)> {
-        let settings: Vec<String> = settings.iter().map(|s| (*s).to_owned()).collect();
-        let problems = read(&[config(spec)], &settings).unwrap_err();
+        let problems = read(&[config(spec)], &set(settings)).unwrap_err();
         let line = |p: &Problem| p.place.as_ref().map_or(0, |place| place.line);
         problems.iter().map(|p| (p.what.clone(), line(p))).collect()
     }
@@ -432,9 +463,21 @@ mod tests {
                 ("a sysctl needs a `key`", 10),
                 ("`spec.packer.encrypt` is not true or false", 11),
                 ("a --set has no `=`", 0),
-                ("`spec.release` is not a release", 1),
+                ("`spec.release` is not a release", 0),
             ]
         );
+    }
+
+    #[test]
+    fn the_level_of_cis_is_a_number() {
+        let profiles = |spec: &str| {
+            let config = read(&[config(&format!("  family: debian\n{spec}"))], &[]).unwrap();
+            plan::resolve(&config.wanted(None, Vec::new()).unwrap()).unwrap().profiles
+        };
+        assert_eq!(profiles("  cis: {level: 1}\n"), ["base", "cis"]);
+        let second = profiles("  profiles: [base]\n  cis: {level: 2}\n");
+        assert_eq!(second, ["base", "cis", "cis-level2", "apparmor"]);
+        assert_eq!(told("  cis: {level: 3}\n", &[])[0].0, "`spec.cis.level` is not 1 or 2");
     }
 
     #[test]
@@ -452,7 +495,7 @@ mod tests {
             "  family: debian\n  kubernetes: \"1.33.0\"\n  components: {runc: {version: \"1.2\", source: distro}}\n",
         );
         let more = config("  kubernetes: \"1.34.0\"\n  components: {runc: {version: \"1.3\"}}\n");
-        let set = ["spec.release=trixie".to_owned(), "spec.profiles=[base]".to_owned()];
+        let set = set(&["spec.release=trixie", "spec.profiles=[base]"]);
         let config = read(&[base, more], &set).unwrap();
         assert_eq!(config.kubernetes.as_deref(), Some("1.34.0"));
         assert_eq!(config.release.as_deref(), Some("trixie"));
@@ -472,6 +515,21 @@ mod tests {
         );
         let problems = config.unwrap().wanted(None, Vec::new()).unwrap_err();
         assert_eq!(problems[0].page.code, "TN03810");
+    }
+
+    #[test]
+    fn a_resource_of_the_config_is_meant_for_some_images() {
+        let text = config(
+            "  files:\n  - {kind: sysctl, key: a.b, value: \"1\", only: [al2023]}\n  \
+             - {kind: sysctl, key: a.c, value: \"1\", release: [bookworm], arch: [x86_64]}\n",
+        );
+        for (family, wished) in [("al2023", ["a.b"]), ("debian", ["a.c"])] {
+            let text = text.clone();
+            let config = read(&[text], &set(&[&format!("spec.family={family}")])).unwrap();
+            let wishes = config.wanted(None, Vec::new()).unwrap().wishes;
+            let keys: Vec<_> = wishes.iter().map(|wish| wish.key.as_str()).collect();
+            assert_eq!(keys, wished);
+        }
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Plans, resources and profiles in words that fit 80 columns.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::act::Act;
+use super::catalogue::{self, Answer, Catalogue};
 use super::check::{Check, State};
-use super::merge::Exception;
-use super::need::{Need, What};
+use super::exception::Exception;
+use super::need::Need;
 use super::plan::ImagePlan;
 use super::profile::Profile;
 use super::resource::{Reason, Resource, Scope};
@@ -120,9 +122,18 @@ fn real_names(plan: &ImagePlan, one: &Resource) -> String {
 }
 
 fn exception(one: &Exception) -> String {
-    let of = one.resource.as_deref().or(one.rule.as_deref()).unwrap_or_default();
-    let keep = one.keep.as_ref().map_or_else(String::new, |keep| format!(" keeps {keep}"));
-    wrapped(&format!("  {of}{keep} ({}):", one.feature), &one.reason, 4)
+    let until = one.expires.as_ref().map_or_else(String::new, |day| format!(" until {day}"));
+    let mut limits = scoped(&one.images);
+    if !one.paths.is_empty() {
+        limits.push_str(&format!("[below {}] ", one.paths.join(", ")));
+    }
+    let limits = if limits.is_empty() { limits } else { format!(" {}", limits.trim_end()) };
+    let side = match &one.keep {
+        Some(keep) if *keep == one.feature => format!(" keeps {keep}"),
+        Some(keep) => format!(" keeps {keep} ({})", one.feature),
+        None => format!(" ({})", one.feature),
+    };
+    wrapped(&format!("  {}{side}{limits}{until}:", one.subject()), &one.reason, 4)
 }
 
 /// What differs between a root and the plan.
@@ -139,16 +150,40 @@ pub fn changes(plan: &ImagePlan, checks: &[Check]) -> String {
     text + &format!("{pending} to change, {held} hold already\n")
 }
 
-/// All that is known about one resource of a plan.
-pub fn explain(plan: &ImagePlan, name: &str) -> Result<String, Problem> {
-    let Some(one) = plan.resource(name) else {
-        let names: Vec<String> = plan.resources.iter().map(Resource::name).collect();
-        let problem = Problem::new(&UNKNOWN_RESOURCE, format!("the plan has no resource `{name}`"));
-        return Err(match nearest(name, names.iter().map(String::as_str)) {
+/// An answer for people, and the same for programs.
+pub struct Told {
+    pub text: String,
+    pub value: Value,
+}
+
+/// All that is known about one name: `KIND/KEY` of a resource, `rule/ID`, `exception/SUBJECT`.
+pub fn explain(plan: &ImagePlan, name: &str) -> Result<Told, Problem> {
+    let told = match name.split_once('/') {
+        Some(("rule", rule)) => explain_rule(plan, rule),
+        Some(("exception", subject)) => explain_exception(plan, subject),
+        _ => plan.resource(name).map(|one| explain_resource(plan, one)),
+    };
+    told.ok_or_else(|| {
+        let problem = Problem::new(&UNKNOWN_RESOURCE, format!("the plan has no `{name}`"));
+        match nearest(name, names(plan).iter().map(String::as_str)) {
             Some(near) => problem.fix(format!("did you mean `{near}`?")),
             None => problem,
-        });
-    };
+        }
+    })
+}
+
+/// Everything that can be explained.
+fn names(plan: &ImagePlan) -> Vec<String> {
+    let resources = plan.resources.iter().map(Resource::name);
+    let rules = plan.resources.iter().flat_map(|one| &one.rules).cloned();
+    let listed = catalogues(plan).into_iter().flat_map(|one| one.rules.into_keys());
+    let exceptions = plan.exceptions.iter().map(|one| format!("exception/{}", one.subject()));
+    let rules = rules.chain(listed).map(|rule| format!("rule/{rule}"));
+    resources.chain(rules).chain(exceptions).collect()
+}
+
+fn explain_resource(plan: &ImagePlan, one: &Resource) -> Told {
+    let name = one.name();
     let mut text = format!("{name}\n");
     for (field, value) in &one.fields {
         text.push_str(&format!("  {field:<10} {}\n", value_lines(value)));
@@ -161,18 +196,85 @@ pub fn explain(plan: &ImagePlan, name: &str) -> Result<String, Problem> {
     if !one.rules.is_empty() {
         text.push_str(&wrapped("rules", &one.rules.join(", "), 2));
     }
+    let items = plan.items.iter().filter(|item| item.from.contains(&name));
+    let items: Vec<String> = items.map(|item| named(&item.act)).collect();
     text.push_str("made true by\n");
-    for item in plan.items.iter().filter(|item| item.from.iter().any(|from| from == name)) {
-        let (act, key) = item.act.name();
-        text.push_str(&format!("  {act} {key}\n"));
+    text.extend(items.iter().map(|item| format!("  {item}\n")));
+    let own = plan.exceptions.iter().filter(|one| one.resource.as_ref() == Some(&name));
+    let own: Vec<&Exception> = own.collect();
+    text.push_str(&decided("decided by exception", &own));
+    let mut value = one.to_json();
+    value["schema"] = json!("tenon.image-resource/1");
+    value["items"] = json!(items);
+    value["exceptions"] = own.iter().map(|one| one.to_json()).collect();
+    Told { text, value }
+}
+
+fn named(act: &Act) -> String {
+    let (act, key) = act.name();
+    format!("{act} {key}")
+}
+
+fn decided(head: &str, list: &[&Exception]) -> String {
+    let lines: String = list.iter().map(|one| exception(one)).collect();
+    if lines.is_empty() { lines } else { format!("{head}\n{lines}") }
+}
+
+/// The catalogues that the plan answers.
+fn catalogues(plan: &ImagePlan) -> Vec<Catalogue> {
+    let own =
+        |one: &Catalogue| one.family == plan.family.name && plan.profiles.contains(&one.profile);
+    catalogue::shipped().into_iter().filter(own).collect()
+}
+
+/// A rule of a benchmark: what serves it, who waived it, and what the catalogue says.
+fn explain_rule(plan: &ImagePlan, rule: &str) -> Option<Told> {
+    let serving = plan.resources.iter().filter(|one| one.rules.iter().any(|own| own == rule));
+    let serving: Vec<String> = serving.map(Resource::name).collect();
+    let own = plan.exceptions.iter().filter(|one| one.rule.as_deref() == Some(rule));
+    let own: Vec<&Exception> = own.collect();
+    let listed: Vec<(String, Option<(Answer, String)>)> = catalogues(plan)
+        .into_iter()
+        .filter_map(|one| one.rules.get(rule).map(|answer| (one.title, answer.clone())))
+        .collect();
+    if serving.is_empty() && own.is_empty() && listed.is_empty() {
+        return None;
     }
-    let own = plan.exceptions.iter().filter(|one| one.resource.as_deref() == Some(name));
-    let own: Vec<_> = own.map(exception).collect();
-    if !own.is_empty() {
-        text.push_str("decided by exception\n");
-        text.extend(own);
+    let mut text = format!("rule/{rule}\n");
+    for (title, _) in &listed {
+        text.push_str(&line(&format!("  of {title}")));
     }
-    Ok(text)
+    if !serving.is_empty() {
+        text.push_str("served by\n");
+        text.extend(serving.iter().map(|name| format!("  {name}\n")));
+    }
+    text.push_str(&decided("decided by exception", &own));
+    for (answer, why) in listed.iter().filter_map(|(_, answer)| answer.as_ref()) {
+        text.push_str(&wrapped(&format!("answered in the catalogue, {}:", answer.word()), why, 2));
+    }
+    let listed = listed.iter().map(|(title, answer)| {
+        let (word, why) = answer.as_ref().map(|(answer, why)| (answer.word(), why)).unzip();
+        json!({"title": title, "answer": word, "reason": why})
+    });
+    let value = json!({
+        "schema": "tenon.image-rule/1",
+        "rule": rule,
+        "resources": serving,
+        "exceptions": own.iter().map(|one| one.to_json()).collect::<Vec<_>>(),
+        "catalogues": listed.collect::<Vec<_>>(),
+    });
+    Some(Told { text, value })
+}
+
+fn explain_exception(plan: &ImagePlan, subject: &str) -> Option<Told> {
+    let own: Vec<_> = plan.exceptions.iter().filter(|one| one.subject() == subject).collect();
+    let mut text = decided(&format!("exception/{subject}"), &own);
+    for rule in own.iter().filter_map(|one| one.rule.as_ref()) {
+        text.push_str(&format!("see rule/{rule}\n"));
+    }
+    let list: Vec<_> = own.iter().map(|one| one.to_json()).collect();
+    let value = json!({"schema": "tenon.image-exception/1", "exceptions": list});
+    (!own.is_empty()).then_some(Told { text, value })
 }
 
 fn value_lines(value: &Value) -> String {
@@ -191,7 +293,7 @@ fn reason(one: &Reason) -> String {
 
 /// One line for each profile.
 pub fn profiles(list: &[Profile]) -> String {
-    let row = |one: &Profile| wrapped(&format!("{:<12}", one.name), &one.about, 12);
+    let row = |one: &Profile| wrapped(&format!("{:<19}", one.name), &one.about, 19);
     list.iter().map(row).collect()
 }
 
@@ -231,14 +333,7 @@ fn scoped(scope: &Scope) -> String {
 }
 
 fn need_line(need: &Need) -> String {
-    let (kind, what) = match &need.what {
-        What::Exec(path) => ("exec", path),
-        What::Write(path) => ("write", path),
-        What::Module(name) => ("module", name),
-        What::Port(port) => ("port", port),
-        What::Unit(name) => ("unit", name),
-    };
-    wrapped(&format!("  {kind} {what}:"), &need.reason.why, 4)
+    wrapped(&format!("  {} {}:", need.word(), need.name), &need.reason.why, 4)
 }
 
 #[cfg(test)]
@@ -268,14 +363,50 @@ mod tests {
 
     #[test]
     fn a_resource_says_who_wants_it_and_what_decided() {
-        let text = explain(&resolved(), "sysctl/net.ipv4.ip_forward").unwrap();
+        let Told { text, value } = explain(&resolved(), "sysctl/net.ipv4.ip_forward").unwrap();
         assert!(text.contains("value      1\n") && text.contains("  base "), "{text}");
         assert!(text.contains("made true by\n  file /etc/sysctl.d/90-tenon.conf\n"), "{text}");
+        assert_eq!(value["items"], json!(["file /etc/sysctl.d/90-tenon.conf"]));
+        assert_eq!(value["exceptions"][0]["keep"], "base");
+    }
+
+    /// Every resource, rule and exception of every family, whatever its kind.
+    #[test]
+    fn every_name_of_a_plan_is_explained() {
+        for family in family::FAMILIES {
+            let config = ImageConfig { family: Some(family), ..ImageConfig::default() };
+            let wanted = config.wanted(None, Vec::new()).unwrap();
+            let plan = crate::image::plan::resolve(&wanted).unwrap();
+            let names = names(&plan);
+            let kinds = |prefix: &str| names.iter().filter(|n| n.starts_with(prefix)).count();
+            assert!(kinds("rule/") > 100 && kinds("exception/") > 3, "{}", family.name);
+            for name in names {
+                let told = explain(&plan, &name).unwrap_or_else(|problem| panic!("{problem}"));
+                assert!(told.text.starts_with(&name) && told.text.lines().count() > 1, "{name}");
+                assert!(told.value["schema"].is_string(), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_rule_says_what_serves_it_or_why_nothing_does() {
+        let plan = resolved();
+        let told = |name: &str| explain(&plan, name).unwrap().text;
+        let served = told("rule/sysctl_net_ipv4_conf_all_log_martians");
+        assert!(
+            served.contains("served by\n  sysctl/net.ipv4.conf.all.log_martians\n"),
+            "{served}"
+        );
+        let waived = told("rule/sysctl_net_ipv4_ip_forward");
+        assert!(waived.contains("decided by exception\n"), "{waived}");
+        let listed = catalogues(&plan);
+        let answered = listed[0].rules.iter().find(|(_, answer)| answer.is_some()).unwrap();
+        assert!(told(&format!("rule/{}", answered.0)).contains("answered in the catalogue, "));
     }
 
     #[test]
     fn an_unknown_resource_has_a_nearest_name() {
-        let problem = explain(&resolved(), "sysctl/net.ipv4.ip_forwrd").unwrap_err();
+        let problem = explain(&resolved(), "sysctl/net.ipv4.ip_forwrd").err().unwrap();
         assert!(problem.fix.as_deref().unwrap().contains("sysctl/net.ipv4.ip_forward"));
     }
 

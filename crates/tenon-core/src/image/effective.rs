@@ -130,9 +130,75 @@ pub fn fits(text: &str, pattern: &str) -> bool {
     ends.take_while(|at| !text[..*at].contains('/')).any(|at| fits(&text[at..], rest))
 }
 
+pub const SUDO: &str = "/etc/sudoers";
+const SUDO_PLACE: &str = "/etc/sudoers.d";
+
+/// The value of a default of sudo for everyone: files are read where they are included, the last
+/// line wins. A flag is `on` or `off`.
+pub fn sudo<'t>(files: &'t BTreeMap<String, String>, name: &str) -> Option<(&'t str, &'t str)> {
+    let (path, text) = files.get_key_value(SUDO)?;
+    let mut winner = None;
+    for line in text.lines().map(str::trim) {
+        let included = line.trim_start_matches(['@', '#']).strip_prefix("includedir");
+        if included.is_some_and(|place| place.trim() == SUDO_PLACE) {
+            // sudo passes over names that editors and package managers leave.
+            let parts = files.iter().filter(|(path, _)| {
+                let name = path.strip_prefix(SUDO_PLACE).and_then(|rest| rest.strip_prefix('/'));
+                name.is_some_and(|name| !name.contains('.') && !name.ends_with('~'))
+            });
+            let lines = parts.flat_map(|(path, text)| text.lines().map(move |line| (line, path)));
+            winner = lines
+                .filter_map(|(line, path)| Some((default(line, name)?, path.as_str())))
+                .last()
+                .or(winner);
+        } else if let Some(value) = default(line, name) {
+            winner = Some((value, path.as_str()));
+        }
+    }
+    winner
+}
+
+/// What a line of sudoers gives to a name: `Defaults use_pty, logfile="/var/log/sudo.log"`.
+fn default<'t>(line: &'t str, name: &str) -> Option<&'t str> {
+    let rest = line.trim().strip_prefix("Defaults")?;
+    let settings = rest.starts_with(char::is_whitespace).then_some(rest)?.split(',');
+    let value = |setting: &'t str| {
+        let setting = setting.trim();
+        if setting.strip_prefix('!').is_some_and(|flag| flag.trim() == name) {
+            return Some("off");
+        }
+        let rest = setting.strip_prefix(name)?.trim_start();
+        match rest.strip_prefix('=') {
+            Some(value) => Some(value.trim().trim_matches('"')),
+            None => rest.is_empty().then_some("on"),
+        }
+    };
+    settings.filter_map(value).last()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_default_of_sudo_wins_where_it_is_included() {
+        let files = |list: &[(&str, &str)]| -> BTreeMap<String, String> {
+            list.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
+        };
+        let main = "Defaults !use_pty, logfile = \"/a\"\nDefaults:bob use_pty\n@includedir /etc/sudoers.d\n";
+        for (part, name, found) in [
+            (("/etc/sudoers.d/90", "Defaults use_pty"), "use_pty", Some("on")),
+            (("/etc/sudoers.d/90.rpmsave", "Defaults use_pty"), "use_pty", Some("off")),
+            (("/etc/sudoers.d/90", "Defaults logfile=/b"), "logfile", Some("/b")),
+            (("/etc/sudoers.d/90", "#Defaults x"), "logfile", Some("/a")),
+            (("/etc/sudoers.d/90", "Defaults use_ptys"), "requiretty", None),
+        ] {
+            let files = files(&[(SUDO, main), part]);
+            assert_eq!(sudo(&files, name).map(|(value, _)| value), found, "{part:?}");
+        }
+        let alone = files(&[(SUDO, "root ALL\n"), ("/etc/sudoers.d/90", "Defaults use_pty")]);
+        assert_eq!(sudo(&alone, "use_pty"), None, "nobody includes it");
+    }
 
     fn files(list: &[(&str, &str)]) -> BTreeMap<String, String> {
         list.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()

@@ -1,7 +1,10 @@
 //! What differs between distributions: names of packages, where units lie, how a repository is
 //! written.
 
+use serde_json::Value;
+
 use super::item::Act;
+use super::key::plain;
 use super::resource::Resource;
 
 /// Logical names and the real ones; the first list that has a name decides.
@@ -99,7 +102,8 @@ const DEBIAN: Names = &[
     ("docker", &["docker.io"]),
     ("nfs-client", &["nfs-common"]),
     ("cni-plugins", &["containernetworking-plugins"]),
-    ("pwquality", &["libpam-pwquality"]),
+    // Without its dictionary the module refuses every password.
+    ("pwquality", &["libpam-pwquality", "cracklib-runtime"]),
     ("ssh-server", &["openssh-server"]),
     ("apparmor", &["apparmor", "apparmor-utils"]),
     ("auditd", &["auditd", "audispd-plugins"]),
@@ -131,27 +135,46 @@ impl Family {
         }
     }
 
-    /// The file that makes a repository known.
-    pub(super) fn repository(&self, one: &Resource) -> Option<Act> {
-        let (name, url) = (&one.key, one.text("url")?);
-        let enabled = one.flag("enabled");
-        let (path, content) = match self.manager {
+    /// Where the key of a repository lies in a root.
+    pub fn key_path(&self, repository: &str) -> String {
+        match self.manager {
+            Manager::Dnf => format!("/etc/pki/rpm-gpg/RPM-GPG-KEY-{repository}"),
+            Manager::Apt => format!("/usr/share/keyrings/{repository}.asc"),
+        }
+    }
+
+    /// The file that makes a repository known, and its text; `key` is the path of its key.
+    pub fn source(&self, one: &Resource, key: &str) -> (String, String) {
+        let (name, url) = (&one.key, one.text("url").unwrap_or_default());
+        let enabled = one.fields.get("enabled") != Some(&Value::Bool(false));
+        match self.manager {
             Manager::Dnf => (
                 format!("/etc/yum.repos.d/{name}.repo"),
                 format!(
-                    "[{name}]\nname={name}\nbaseurl={url}\nenabled={}\ngpgcheck=1\ngpgkey=file:///etc/pki/rpm-gpg/{name}\n",
+                    "[{name}]\nname={name}\nbaseurl={url}\nenabled={}\ngpgcheck=1\ngpgkey=file://{key}\n",
                     u8::from(enabled)
                 ),
             ),
             Manager::Apt => (
                 format!("/etc/apt/sources.list.d/{name}.sources"),
                 format!(
-                    "Types: deb\nURIs: {url}\nSuites: ./\nEnabled: {}\nSigned-By: /usr/share/keyrings/{name}.gpg\n",
+                    "Types: deb\nURIs: {url}\nSuites: ./\nEnabled: {}\nSigned-By: {key}\n",
                     if enabled { "yes" } else { "no" }
                 ),
             ),
-        };
+        }
+    }
+
+    /// The key of a repository, and the file that makes it known.
+    pub(super) fn repository(&self, one: &Resource) -> [Act; 2] {
+        let key = self.key_path(&one.key);
+        let (path, content) = self.source(one, &key);
+        let fingerprint = plain(one.text("fingerprint").unwrap_or_default());
+        let armoured = one.text("key").map(str::to_owned);
         let owner = "root:root".to_owned();
-        Some(Act::File { path, content, mode: 0o644, owner, if_absent: false })
+        [
+            Act::Key { path: key, fingerprint, content: armoured },
+            Act::File { path, content, mode: 0o644, owner, if_absent: false },
+        ]
     }
 }

@@ -2,11 +2,17 @@
 //! links and a few commands. Many resources share a file (settings of the kernel, of sshd), so
 //! that `plan` shows the exact bytes and `apply` knows nothing of benchmarks.
 
-use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
+use serde_json::Value;
+
+pub use super::act::Act;
+use super::audit;
 use super::cached;
 use super::family::Family;
 use super::resource::Resource;
+use crate::codes::image::CONFLICT;
+use crate::problem::Problem;
 
 /// One thing to make true, and the resources that ask for it.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,123 +22,19 @@ pub struct Item {
     pub from: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Act {
-    /// By its real name in this family.
-    Package {
-        name: String,
-        version: Option<String>,
-        lock: bool,
-    },
-    NoPackage {
-        name: String,
-    },
-    Group {
-        name: String,
-        id: Option<i64>,
-        system: bool,
-    },
-    User {
-        name: String,
-        id: Option<i64>,
-        shell: String,
-        home: String,
-        locked: bool,
-        groups: Vec<String>,
-    },
-    Directory {
-        path: String,
-        mode: u32,
-        owner: String,
-    },
-    /// Tenon's own program: the one that applies, or another build of it.
-    Tenon {
-        path: String,
-    },
-    /// From the cache; `members` says which entry of the archive goes where.
-    Download {
-        path: String,
-        url: String,
-        sha256: String,
-        members: Vec<(String, String)>,
-        mode: u32,
-    },
-    File {
-        path: String,
-        content: String,
-        mode: u32,
-        owner: String,
-        if_absent: bool,
-    },
-    /// Written once: what the node makes of it later is its own.
-    Seed {
-        path: String,
-        content: String,
-        mode: u32,
-        owner: String,
-    },
-    /// Marked lines inside a file that others own.
-    Block {
-        path: String,
-        marker: String,
-        content: String,
-    },
-    /// One `name value` or `name = value` line of a file that others own.
-    Setting {
-        path: String,
-        name: String,
-        value: String,
-    },
-    /// Arguments of every line of a PAM file that names a module; `-nullok` takes one away.
-    Pam {
-        path: String,
-        module: String,
-        arguments: Vec<String>,
-    },
-    Link {
-        path: String,
-        target: String,
-    },
-    Absent {
-        path: String,
-    },
-    /// Mode and owner of something that a package brought, if it is there.
-    Access {
-        path: String,
-        mode: Option<u32>,
-        owner: Option<String>,
-    },
-    KernelArgument {
-        name: String,
-        value: Option<String>,
-        present: bool,
-    },
-    CachedImage {
-        reference: String,
-        digest: String,
-        pin: bool,
-        names: Vec<String>,
-    },
-    Command {
-        name: String,
-        words: Vec<String>,
-        inputs: Vec<String>,
-        outputs: Vec<String>,
-    },
-    Manual {
-        name: String,
-        text: String,
-    },
-}
-
 impl Item {
     fn new(act: Act, from: &Resource) -> Item {
         Item { act, from: vec![from.name()] }
     }
+
+    /// True if it says where packages come from, and so must be true before they come.
+    pub fn is_source(&self) -> bool {
+        self.from.iter().all(|name| name.starts_with("repository/"))
+    }
 }
 
 /// The line of a shared file that a resource asks for.
-type Line = fn(&Resource) -> Option<String>;
+type Line<'a> = &'a dyn Fn(&Resource) -> Option<String>;
 
 const SYSCTLS: &str = "/etc/sysctl.d/90-tenon.conf";
 const LOADED: &str = "/etc/modules-load.d/tenon.conf";
@@ -149,20 +51,20 @@ pub fn lower(resources: &[Resource], family: &Family, architecture: &str) -> Vec
     for resource in resources {
         single(resource, family, architecture, &mut items);
     }
-    let shared: [(&str, &str, u32, &str, Line); 7] = [
-        ("sysctl", SYSCTLS, 0o644, "", sysctl),
-        ("module", LOADED, 0o644, "", loaded),
-        ("module", DENIED, 0o644, "", denied),
-        ("limit", LIMITS, 0o644, "", limit),
-        ("limit", MANAGER_LIMITS, 0o644, "[Manager]\n", manager_limit),
-        ("sshd", SSHD, 0o600, "", sshd),
-        ("sudo", SUDO, 0o440, "", sudo),
+    let shared: [(&str, &str, u32, &str, Line<'_>); 7] = [
+        ("sysctl", SYSCTLS, 0o644, "", &sysctl),
+        ("module", LOADED, 0o644, "", &loaded),
+        ("module", DENIED, 0o644, "", &denied),
+        ("limit", LIMITS, 0o644, "", &limit),
+        ("limit", MANAGER_LIMITS, 0o644, "[Manager]\n", &manager_limit),
+        ("sshd", SSHD, 0o600, "", &sshd),
+        ("sudo", SUDO, 0o440, "", &sudo),
     ];
     for (kind, path, mode, head, line) in shared {
         let of_kind = resources.iter().filter(|resource| resource.kind.name == kind);
         items.extend(together(of_kind, path, mode, head, line));
     }
-    items.extend(audit_files(resources));
+    items.extend(audit_files(resources, architecture));
     items.sort_by_key(|item| item.act.rank());
     items
 }
@@ -173,7 +75,7 @@ fn together<'a>(
     path: &str,
     mode: u32,
     head: &str,
-    line: Line,
+    line: Line<'_>,
 ) -> Option<Item> {
     let mut content =
         format!("# Written by tenon image; see `tenon image plan --explain`.\n{head}");
@@ -215,9 +117,12 @@ fn limit(one: &Resource) -> Option<String> {
     Some(format!("{domain} soft {item} {soft}\n{domain} hard {item} {hard}"))
 }
 
+/// Limits of log-ins, which services do not have.
+const OF_LOGINS: &[&str] = &["maxlogins", "maxsyslogins", "priority"];
+
 /// The same for services, which never pass through PAM: `*/nofile` is `DefaultLimitNOFILE`.
 fn manager_limit(one: &Resource) -> Option<String> {
-    let item = one.key.strip_prefix("*/")?.to_uppercase();
+    let item = one.key.strip_prefix("*/").filter(|item| !OF_LOGINS.contains(item))?.to_uppercase();
     let number = |name: &str| match one.text(name)? {
         "unlimited" | "-1" => Some("infinity"),
         other => Some(other),
@@ -241,7 +146,7 @@ fn sudo(one: &Resource) -> Option<String> {
 }
 
 /// One file per group of rules, in the order of the groups' names.
-fn audit_files(resources: &[Resource]) -> Vec<Item> {
+fn audit_files(resources: &[Resource], architecture: &str) -> Vec<Item> {
     let rules = || resources.iter().filter(|resource| resource.kind.name == "audit");
     let mut groups: Vec<_> = rules().filter_map(|rule| rule.text("group")).collect();
     groups.sort_unstable();
@@ -249,7 +154,7 @@ fn audit_files(resources: &[Resource]) -> Vec<Item> {
     let of_group = |group: &str| {
         let path = format!("/etc/audit/rules.d/{group}.rules");
         let members = rules().filter(|rule| rule.text("group") == Some(group));
-        together(members, &path, 0o640, "", |rule| Some(rule.key.clone()))
+        together(members, &path, 0o600, "", &|rule| audit::lines(rule, architecture))
     };
     groups.into_iter().filter_map(of_group).collect()
 }
@@ -257,6 +162,7 @@ fn audit_files(resources: &[Resource]) -> Vec<Item> {
 /// Lowers a resource that shares its file with no other.
 fn single(one: &Resource, family: &Family, architecture: &str, items: &mut Vec<Item>) {
     let text = |name: &str| one.text(name).unwrap_or_default().to_owned();
+    let part = |name: &str| one.part(name).to_owned();
     let owner = || one.text("owner").unwrap_or("root:root").to_owned();
     let owned = |list: Vec<&str>| list.into_iter().map(str::to_owned).collect::<Vec<_>>();
     let key = one.key.clone();
@@ -299,6 +205,11 @@ fn single(one: &Resource, family: &Family, architecture: &str, items: &mut Vec<I
             }
         }
         "tenon" => Act::Tenon { path: key },
+        "stamp" => {
+            let names = family.packages(&text("package"), architecture).into_iter();
+            let stamp = |package| Act::Stamp { path: key.clone(), package };
+            return items.extend(names.take(1).map(|name| Item::new(stamp(name), one)));
+        }
         "file" if one.flag("seed") => Act::Seed {
             path: key,
             content: text("content"),
@@ -312,11 +223,13 @@ fn single(one: &Resource, family: &Family, architecture: &str, items: &mut Vec<I
             owner: owner(),
             if_absent: one.flag("if-absent"),
         },
-        "block" => Act::Block { path: key, marker: text("marker"), content: text("content") },
-        "setting" => Act::Setting { path: text("file"), name: key, value: text("value") },
+        "block" => {
+            Act::Block { path: part("path"), marker: part("marker"), content: text("content") }
+        }
+        "setting" => Act::Setting { path: part("file"), name: part("name"), value: text("value") },
         "pam" => Act::Pam {
-            path: text("file"),
-            module: key,
+            path: part("file"),
+            module: part("module"),
             arguments: text("arguments").split_whitespace().map(str::to_owned).collect(),
         },
         "link" => Act::Link { path: key, target: text("target") },
@@ -339,7 +252,9 @@ fn single(one: &Resource, family: &Family, architecture: &str, items: &mut Vec<I
             items.extend(unit.into_iter().map(|act| Item::new(act, one)));
             Act::CachedImage { reference, digest, pin, names }
         }
-        "repository" => return items.extend(family.repository(one).map(|act| Item::new(act, one))),
+        "repository" => {
+            return items.extend(family.repository(one).map(|act| Item::new(act, one)));
+        }
         "crypto-policy" => file("/etc/crypto-policies/config", text("policy") + "\n", 0o644),
         "command" => Act::Command {
             name: key,
@@ -410,6 +325,26 @@ fn mount(one: &Resource, items: &mut Vec<Item>) {
     items.push(Item::new(file(&path, content, 0o644), one));
 }
 
+/// Items that say different things of one path: it could never be what both ask for.
+pub fn clashes(items: &[Item]) -> Vec<Problem> {
+    let mut places: BTreeMap<&str, &Item> = BTreeMap::new();
+    let mut problems = Vec::new();
+    for item in items {
+        let Some(path) = item.act.place() else { continue };
+        match places.insert(path, item) {
+            Some(other) if other.act != item.act => {
+                let what = format!("{path} is wanted in two ways");
+                let sides: Vec<_> = other.from.iter().chain(&item.from).cloned().collect();
+                let fix =
+                    "leave one of the two out: what stands at a path is one resource's to say";
+                problems.push(Problem::new(&CONFLICT, what).fix(fix).details(sides));
+            }
+            _ => {}
+        }
+    }
+    problems
+}
+
 /// A path as systemd names a unit after it.
 fn escaped(path: &str) -> String {
     let mut name = String::new();
@@ -423,98 +358,4 @@ fn escaped(path: &str) -> String {
         }
     }
     if name.is_empty() { "-".into() } else { name }
-}
-
-impl Act {
-    /// Its place in the order of apply: packages bring users and files, then ours are laid over.
-    fn rank(&self) -> usize {
-        match self {
-            Act::NoPackage { .. } => 0,
-            Act::Package { .. } => 1,
-            Act::Group { .. } => 2,
-            Act::User { .. } => 3,
-            Act::Directory { .. } => 4,
-            Act::Tenon { .. } | Act::Download { .. } => 5,
-            Act::File { .. }
-            | Act::Seed { .. }
-            | Act::Block { .. }
-            | Act::Setting { .. }
-            | Act::Pam { .. } => 6,
-            Act::Link { .. } | Act::Absent { .. } => 7,
-            Act::Access { .. } => 8,
-            Act::KernelArgument { .. } => 9,
-            Act::CachedImage { .. } => 10,
-            Act::Command { .. } => 11,
-            Act::Manual { .. } => 12,
-        }
-    }
-
-    /// A word for the kind of act, and what it is done to.
-    pub fn name(&self) -> (&'static str, &str) {
-        match self {
-            Act::Package { name, .. } => ("package", name),
-            Act::NoPackage { name } => ("no-package", name),
-            Act::Group { name, .. } => ("group", name),
-            Act::User { name, .. } => ("user", name),
-            Act::Directory { path, .. } => ("directory", path),
-            Act::Tenon { path } => ("tenon", path),
-            Act::Download { path, .. } => ("download", path),
-            Act::File { path, .. } => ("file", path),
-            Act::Seed { path, .. } => ("seed", path),
-            Act::Block { path, .. } => ("block", path),
-            Act::Setting { name, .. } => ("setting", name),
-            Act::Pam { module, .. } => ("pam", module),
-            Act::Link { path, .. } => ("link", path),
-            Act::Absent { path } => ("absent", path),
-            Act::Access { path, .. } => ("access", path),
-            Act::KernelArgument { name, .. } => ("kernel-argument", name),
-            Act::CachedImage { reference, .. } => ("cached-image", reference),
-            Act::Command { name, .. } => ("command", name),
-            Act::Manual { name, .. } => ("manual", name),
-        }
-    }
-
-    /// The whole act; texts of files included, so that a plan is complete.
-    pub fn to_json(&self) -> Value {
-        let (kind, key) = self.name();
-        let mode = |mode: u32| format!("{mode:04o}");
-        let rest = match self {
-            Act::Package { version, lock, .. } => json!({"version": version, "lock": lock}),
-            Act::NoPackage { .. } | Act::Absent { .. } | Act::Tenon { .. } => json!({}),
-            Act::Group { id, system, .. } => json!({"id": id, "system": system}),
-            Act::User { id, shell, home, locked, groups, .. } => {
-                json!({"id": id, "shell": shell, "home": home, "locked": locked, "groups": groups})
-            }
-            Act::Directory { mode: bits, owner, .. } => {
-                json!({"mode": mode(*bits), "owner": owner})
-            }
-            Act::Download { url, sha256, members, mode: bits, .. } => {
-                json!({"url": url, "sha256": sha256, "members": members, "mode": mode(*bits)})
-            }
-            Act::File { content, mode: bits, owner, if_absent, .. } => json!({
-                "content": content, "mode": mode(*bits), "owner": owner, "ifAbsent": if_absent,
-            }),
-            Act::Seed { content, mode: bits, owner, .. } => {
-                json!({"content": content, "mode": mode(*bits), "owner": owner})
-            }
-            Act::Block { marker, content, .. } => json!({"marker": marker, "content": content}),
-            Act::Setting { path, value, .. } => json!({"path": path, "value": value}),
-            Act::Pam { path, arguments, .. } => json!({"path": path, "arguments": arguments}),
-            Act::Link { target, .. } => json!({"target": target}),
-            Act::Access { mode: bits, owner, .. } => {
-                json!({"mode": bits.map(mode), "owner": owner})
-            }
-            Act::KernelArgument { value, present, .. } => {
-                json!({"value": value, "present": present})
-            }
-            Act::CachedImage { digest, pin, names, .. } => {
-                json!({"digest": digest, "pin": pin, "names": names})
-            }
-            Act::Command { words, inputs, outputs, .. } => {
-                json!({"words": words, "inputs": inputs, "outputs": outputs})
-            }
-            Act::Manual { text, .. } => json!({"text": text}),
-        };
-        json!({"act": kind, "key": key, "with": rest})
-    }
 }

@@ -69,7 +69,8 @@ impl Field {
 #[derive(Debug)]
 pub struct Kind {
     pub name: &'static str,
-    /// Name of the field that says which thing it is.
+    /// Name of the field that says which thing it is. Two names joined by `:` are two fields,
+    /// whose values are joined likewise: `/etc/login.defs:UMASK`.
     pub key: &'static str,
     pub fields: &'static [Field],
 }
@@ -88,6 +89,7 @@ pub static KINDS: &[Kind] = &[
         fields: &[
             text("url").needed(),
             text("fingerprint").needed(),
+            text("key"),
             field("enabled", Shape::Flag),
         ],
     },
@@ -149,11 +151,9 @@ pub static KINDS: &[Kind] = &[
             field("seed", Shape::Flag),
         ],
     },
-    Kind {
-        name: "block",
-        key: "path",
-        fields: &[text("marker").needed(), text("content").needed()],
-    },
+    Kind { name: "block", key: "path:marker", fields: &[text("content").needed()] },
+    // The version of an installed package, for whoever cannot ask the package itself.
+    Kind { name: "stamp", key: "path", fields: &[text("package").needed()] },
     Kind { name: "link", key: "path", fields: &[text("target").needed()] },
     Kind { name: "absent", key: "path", fields: &[] },
     Kind {
@@ -197,14 +197,10 @@ pub static KINDS: &[Kind] = &[
         ],
     },
     Kind { name: "limit", key: "item", fields: &[text("soft").needed(), text("hard").needed()] },
-    Kind { name: "setting", key: "name", fields: &[text("file").needed(), text("value").needed()] },
+    Kind { name: "setting", key: "file:name", fields: &[text("value").needed()] },
     Kind { name: "sshd", key: "directive", fields: &[text("value").needed()] },
     Kind { name: "sudo", key: "default", fields: &[text("value")] },
-    Kind {
-        name: "pam",
-        key: "module",
-        fields: &[text("arguments").needed(), text("file").needed()],
-    },
+    Kind { name: "pam", key: "file:module", fields: &[text("arguments").needed()] },
     Kind { name: "audit", key: "rule", fields: &[text("group").needed()] },
     Kind {
         name: "cached-image",
@@ -236,6 +232,11 @@ pub fn find(name: &str) -> Option<&'static Kind> {
 }
 
 impl Kind {
+    /// The fields that make up the key.
+    pub fn keys(&self) -> impl Iterator<Item = &'static str> {
+        self.key.split(':')
+    }
+
     pub fn field(&self, name: &str) -> Option<&'static Field> {
         let own = find(self.name)?;
         own.fields.iter().find(|field| field.name == name)
@@ -256,7 +257,7 @@ mod tests {
         for (at, kind) in KINDS.iter().enumerate() {
             assert_eq!(kind.rank(), at, "{}", kind.name);
             let mut names: Vec<_> = kind.fields.iter().map(|field| field.name).collect();
-            names.push(kind.key);
+            names.extend(kind.keys());
             names.sort_unstable();
             assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{}", kind.name);
         }

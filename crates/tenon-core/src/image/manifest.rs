@@ -8,8 +8,9 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::check::{Check, State};
+use super::exception::Exception;
 use super::item::Act;
-use super::merge::Exception;
+use super::origin::Origins;
 use super::packages::{Installed, Package};
 use super::plan::ImagePlan;
 use super::resource::Resource;
@@ -23,14 +24,31 @@ const DIFF: &str = "tenon.image-diff/1";
 #[derive(Debug, Clone, Default)]
 pub struct Found {
     pub packages: Installed,
+    pub origins: Origins,
+    /// The snapshot that packages are taken from.
+    pub snapshot: Option<String>,
     /// Versions of the kernels that it can boot.
     pub kernels: Vec<String>,
-    /// Modules that did not come with the kernel.
-    pub modules: Vec<String>,
+    /// The one that starts.
+    pub kernel: Option<String>,
+    /// Modules that did not come with the kernel, and their versions.
+    pub modules: BTreeMap<String, Option<String>>,
     pub files: Vec<FoundFile>,
     /// Of Tenon's own program in the root.
     pub tenon_sha256: Option<String>,
     pub checks: Vec<Check>,
+}
+
+/// What only the build can tell.
+#[derive(Debug, Clone, Default)]
+pub struct Build<'a> {
+    pub version: &'a str,
+    /// The commit that Tenon was built from.
+    pub commit: Option<&'a str>,
+    /// Seconds since 1970.
+    pub epoch: i64,
+    /// The image that the build machine was started from.
+    pub source_image: Option<&'a str>,
 }
 
 /// A file that the plan speaks of, as it is.
@@ -46,7 +64,9 @@ pub fn paths(plan: &ImagePlan) -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
     for item in &plan.items {
         match &item.act {
-            Act::File { path, .. } | Act::Seed { path, .. } => drop(paths.insert(path.clone())),
+            Act::File { path, .. } | Act::Seed { path, .. } | Act::Stamp { path, .. } => {
+                paths.insert(path.clone());
+            }
             Act::Download { path, members, .. } if members.is_empty() => {
                 paths.insert(path.clone());
             }
@@ -70,22 +90,40 @@ pub fn date(epoch: i64) -> String {
 }
 
 /// The whole document; sorted, and with no clock but the given one.
-pub fn render(plan: &ImagePlan, found: &Found, tenon_version: &str, epoch: i64) -> Value {
-    let package = |(name, one): (&String, &Package)| json!({"name": name, "version": one.version, "arch": one.architecture});
+pub fn render(plan: &ImagePlan, found: &Found, build: &Build<'_>) -> Value {
+    let package = |(name, one): (&String, &Package)| {
+        let origin = found.origins.get(name);
+        json!({"name": name, "version": one.version, "arch": one.architecture, "origin": origin})
+    };
+    let module =
+        |(name, version): (&String, &Option<String>)| json!({"name": name, "version": version});
     let file = |one: &FoundFile| json!({"path": one.path, "sha256": one.sha256, "mode": format!("{:04o}", one.mode)});
     json!({
         "schema": SCHEMA,
         "name": plan.name,
-        "tenon": {"version": tenon_version, "sha256": found.tenon_sha256},
-        "built": {"date": date(epoch), "epoch": epoch},
-        "base": {"family": plan.family.name, "release": plan.release},
+        "tenon": {
+            "version": build.version,
+            "commit": build.commit,
+            "sha256": found.tenon_sha256,
+        },
+        "built": {"date": date(build.epoch), "epoch": build.epoch},
+        "base": {
+            "family": plan.family.name,
+            "release": plan.release,
+            "snapshot": found.snapshot,
+            "sourceImage": build.source_image,
+        },
         "arch": plan.architecture,
         "kubernetes": plan.kubernetes,
         "profiles": plan.profiles,
         "components": components(plan),
         "packages": found.packages.iter().map(package).collect::<Vec<_>>(),
-        "kernel": {"versions": found.kernels, "args": arguments(plan)},
-        "modules": found.modules,
+        "kernel": {
+            "version": found.kernel,
+            "installed": found.kernels,
+            "args": arguments(plan),
+        },
+        "modules": found.modules.iter().map(module).collect::<Vec<_>>(),
         "images": images(plan),
         "files": found.files.iter().map(file).collect::<Vec<_>>(),
         "rules": rules(plan, &found.checks),
@@ -131,18 +169,21 @@ fn images(plan: &ImagePlan) -> Vec<Value> {
     of_kind(plan, "cached-image").map(image).collect()
 }
 
-/// A rule passes if everything that serves it holds.
+/// A rule passes if everything that serves it holds. One that was decided against counts as
+/// excepted, whatever else serves it.
 fn rules(plan: &ImagePlan, checks: &[Check]) -> Value {
+    let excepted: BTreeSet<&str> =
+        plan.exceptions.iter().filter_map(|one| one.rule.as_deref()).collect();
     let of = |state: State| -> BTreeSet<&str> {
         let checks = checks.iter().filter(|check| check.state == state);
-        checks.flat_map(|check| check.rules.iter().map(String::as_str)).collect()
+        let rules = checks.flat_map(|check| check.rules.iter().map(String::as_str));
+        rules.filter(|rule| !excepted.contains(rule)).collect()
     };
     let (passed, failed) = (of(State::Pass), of(State::Fail));
-    let excepted = plan.exceptions.iter().filter(|one| one.rule.is_some()).count();
     json!({
         "passed": passed.difference(&failed).count(),
         "failed": failed.len(),
-        "excepted": excepted,
+        "excepted": excepted.len(),
         "manual": of(State::Manual).len(),
     })
 }
@@ -173,28 +214,36 @@ pub struct Change {
     pub after: Option<String>,
 }
 
-/// Lists of a manifest: the field that names an entry, and those that tell what it is.
-const LISTS: &[(&str, &str, &[&str])] = &[
-    ("components", "name", &["version", "sha256"]),
-    ("packages", "name", &["version"]),
-    ("images", "ref", &["digest"]),
-    ("files", "path", &["sha256", "mode"]),
-    ("exceptions", "reason", &["resource", "rule", "keep"]),
+/// Lists of a manifest: the field that names an entry, or the first of several that is there, and
+/// those that tell what it is.
+const LISTS: &[(&str, &[&str], &[&str])] = &[
+    ("components", &["name"], &["version", "source", "sha256"]),
+    ("packages", &["name"], &["version", "arch", "origin"]),
+    ("modules", &["name"], &["version"]),
+    ("images", &["ref"], &["digest", "pinned"]),
+    ("files", &["path"], &["sha256", "mode"]),
+    ("exceptions", &["resource", "rule"], &["keep", "reason", "scope", "expires"]),
 ];
 /// Single values, and lists of words that are compared as one.
 const VALUES: &[&str] = &[
     "/name",
     "/tenon/version",
+    "/tenon/commit",
     "/tenon/sha256",
     "/base/family",
     "/base/release",
+    "/base/snapshot",
+    "/base/sourceImage",
     "/arch",
     "/kubernetes",
     "/profiles",
-    "/kernel/versions",
+    "/kernel/version",
+    "/kernel/installed",
     "/kernel/args",
-    "/modules",
+    "/rules/passed",
     "/rules/failed",
+    "/rules/excepted",
+    "/rules/manual",
     "/planHash",
 ];
 
@@ -212,15 +261,31 @@ pub fn diff(before: &Value, after: &Value) -> Result<Vec<Change>, Problem> {
         let pair = (value(before, pointer), value(after, pointer));
         add(&mut changes, "image", &pointer[1..].replace('/', "."), pair);
     }
-    for (part, key, fields) in LISTS {
-        let (old, new) =
-            (entries(&before[*part], key, fields), entries(&after[*part], key, fields));
+    for (part, keys, fields) in LISTS {
+        let [old, new] = [before, after].map(|of| entries(&of[*part], keys, fields));
         let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
         for name in names {
-            add(&mut changes, part, name, (old.get(name).cloned(), new.get(name).cloned()));
+            add(&mut changes, part, name, told(old.get(name), new.get(name)));
         }
     }
     Ok(changes)
+}
+
+/// An entry that came or went is told whole; of one that changed, what changed.
+fn told(old: Option<&Entry>, new: Option<&Entry>) -> (Option<String>, Option<String>) {
+    let differs = |at: usize| match (old, new) {
+        (Some(old), Some(new)) => old[at] != new[at],
+        _ => true,
+    };
+    let words = |entry: &Entry| {
+        let changed = entry.iter().enumerate().filter(|(at, _)| differs(*at));
+        let word = |word: &Option<String>| word.clone().unwrap_or_else(|| "nothing".to_owned());
+        match old.is_some() && new.is_some() {
+            true => changed.map(|(_, value)| word(value)).collect::<Vec<_>>().join(" "),
+            false => entry.iter().flatten().cloned().collect::<Vec<_>>().join(" "),
+        }
+    };
+    (old.map(words), new.map(words))
 }
 
 fn add(
@@ -235,11 +300,14 @@ fn add(
     }
 }
 
-fn entries(list: &Value, key: &str, fields: &[&str]) -> BTreeMap<String, String> {
+/// The fields of an entry; None where it says nothing.
+type Entry = Vec<Option<String>>;
+
+fn entries(list: &Value, keys: &[&str], fields: &[&str]) -> BTreeMap<String, Entry> {
     let entry = |one: &Value| {
-        let told = fields.iter().filter(|field| !one[**field].is_null());
-        let told: Vec<_> = told.map(|field| words(&one[*field])).collect();
-        (words(&one[key]), told.join(" "))
+        let said = |field: &&str| Some(&one[*field]).filter(|value| !value.is_null()).map(words);
+        let key = keys.iter().find_map(said).unwrap_or_default();
+        (key, fields.iter().map(said).collect())
     };
     list.as_array().into_iter().flatten().map(entry).collect()
 }
@@ -309,11 +377,16 @@ pub(super) mod tests {
         };
         let found = Found {
             packages: [("containerd".to_owned(), package)].into(),
+            origins: [("containerd".to_owned(), "Debian/bookworm".to_owned())].into(),
             kernels: vec!["6.1.0-40-cloud-amd64".into()],
+            kernel: Some("6.1.0-40-cloud-amd64".into()),
+            modules: [("nvidia".to_owned(), Some("570.133.20".to_owned()))].into(),
+            tenon_sha256: Some("b".repeat(64)),
             files: vec![FoundFile { path: "/usr/bin/kubelet".into(), sha256: sum, mode: 0o755 }],
             ..Found::default()
         };
-        render(&plan, &found, "0.1.0", 1_700_000_000)
+        let build = Build { version: "0.1.0", epoch: 1_700_000_000, ..Build::default() };
+        render(&plan, &found, &build)
     }
 
     #[test]
@@ -323,6 +396,13 @@ pub(super) mod tests {
         assert_eq!(manifest["components"][0]["name"], "kubelet");
         assert_eq!(manifest["images"][0]["pinned"], true);
         assert_eq!(manifest["files"][0]["mode"], "0755");
+        assert_eq!(manifest["packages"][0]["origin"], "Debian/bookworm");
+        assert_eq!(manifest["modules"], json!([{"name": "nvidia", "version": "570.133.20"}]));
+        assert_eq!(manifest["kernel"]["version"], "6.1.0-40-cloud-amd64");
+        // What nobody can tell is null, not an empty word.
+        for pointer in ["/tenon/commit", "/base/snapshot", "/base/sourceImage"] {
+            assert_eq!(manifest.pointer(pointer), Some(&Value::Null), "{pointer}");
+        }
         assert!(release_words(&manifest).contains("KUBERNETES_VERSION=1.34.2\n"));
         assert_eq!(manifest.to_string(), sample().to_string());
     }
@@ -346,6 +426,20 @@ pub(super) mod tests {
             ]
         );
         assert!(diff(&before, &json!({})).is_err());
+    }
+
+    /// Two exceptions with one reason are two; a field that was empty has come.
+    #[test]
+    fn entries_are_told_apart_by_what_they_are_about() {
+        let reason = "the node routes the traffic of its pods";
+        let list = |days: [Option<&str>; 2]| {
+            let one = |(name, day): (&str, Option<&str>)| json!({"resource": name, "reason": reason, "expires": day});
+            let list: Vec<_> = ["sysctl/a", "sysctl/b"].into_iter().zip(days).map(one).collect();
+            json!({"schema": SCHEMA, "exceptions": list})
+        };
+        let changes = diff(&list([None, None]), &list([None, Some("2027-01-31")])).unwrap();
+        let lines: Vec<_> = changes.iter().map(Change::line).collect();
+        assert_eq!(lines, ["~ exceptions sysctl/b  nothing → 2027-01-31\n"]);
     }
 
     #[test]

@@ -6,42 +6,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use super::effective::fits;
+use super::exception::{CONFIG, Exception, contradictions, decision};
 use super::kind::{Field, Merge};
 use super::resource::Resource;
-use crate::codes::image::{CONFLICT, EXCEPTION_EXPIRED, EXCEPTION_UNUSED, SHORT_REASON};
+use crate::codes::image::CONFLICT;
 use crate::problem::Problem;
-
-/// The shortest reason that says something.
-const SHORTEST_REASON: usize = 20;
-
-/// A decision that somebody took and can be asked about.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exception {
-    /// A rule of a benchmark that is waived.
-    pub rule: Option<String>,
-    /// The resource whose conflict is settled: `sysctl/net.ipv4.ip_forward`.
-    pub resource: Option<String>,
-    /// The feature whose wish is kept.
-    pub keep: Option<String>,
-    pub reason: String,
-    /// A day, `2027-01-31`.
-    pub expires: Option<String>,
-    /// Who made it: a profile's name or `config`.
-    pub feature: String,
-}
-
-impl Exception {
-    pub fn to_json(&self) -> Value {
-        json!({
-            "rule": self.rule,
-            "resource": self.resource,
-            "keep": self.keep,
-            "reason": self.reason,
-            "expires": self.expires,
-            "feature": self.feature,
-        })
-    }
-}
 
 /// What came out of a merge.
 #[derive(Debug, Default)]
@@ -64,86 +34,105 @@ pub fn merge(wishes: Vec<Resource>, exceptions: &[Exception]) -> Merged {
         merged.add(group, exceptions);
     }
     merged.opposites(exceptions);
+    merged.problems.extend(contradictions(exceptions));
     merged
 }
 
 impl Merged {
-    /// Makes one resource of a group, if its members can agree.
+    /// Makes one resource of a group, if its members can agree or an exception keeps some of them.
     fn add(&mut self, mut group: Vec<Resource>, exceptions: &[Exception]) {
-        group.sort_by(|left, right| left.reasons.cmp(&right.reasons));
+        group.sort_by_cached_key(|one| (one.reasons.clone(), one.to_json().to_string()));
         let name = group[0].name();
-        if let Some(keep) = keep_for(exceptions, &name) {
-            let kept = group.iter().any(|one| one.reasons.iter().any(|r| r.feature == keep));
-            let disagree = group.windows(2).any(|pair| together(&pair[0], &pair[1]).is_err());
-            if kept && disagree {
-                group.retain(|one| one.reasons.iter().any(|reason| reason.feature == keep));
+        let field = match agreed(&group) {
+            Ok(one) => return self.resources.push(one),
+            Err(field) => field,
+        };
+        if let Some(exception) = decision(exceptions, &name) {
+            let stays = |one: &&Resource| one.is_of(exception) || is_beyond(exception, one);
+            let kept: Vec<_> = group.iter().filter(stays).cloned().collect();
+            if let Some(Ok(one)) = (!kept.is_empty()).then(|| agreed(&kept)) {
                 self.settled.push(name);
+                return self.resources.push(one);
             }
         }
-        let mut group = group.into_iter();
-        let Some(mut one) = group.next() else { return };
-        for next in group {
-            match together(&one, &next) {
-                Ok(both) => one = both,
-                Err(field) => {
-                    self.problems.push(conflict(&one, &next, field));
-                    return;
-                }
-            }
-        }
-        if let Some(problem) = empty_range(&one) {
-            self.problems.push(problem);
-            return;
-        }
-        self.resources.push(one);
+        self.problems.push(conflict(&name, &group.iter().collect::<Vec<_>>(), field));
     }
 
-    /// Kinds that want the opposite of each other: a package and its absence, a file and its
+    /// Kinds that want the opposite of each other: a package and its absence, a path and its
     /// absence, a unit that starts and a mask.
     fn opposites(&mut self, exceptions: &[Exception]) {
-        const PAIRS: &[(&str, &str)] = &[
-            ("package", "package-absent"),
-            ("file", "absent"),
-            ("link", "absent"),
-            ("unit", "mask"),
-        ];
-        for (wanted, unwanted) in PAIRS {
-            let names = |kind: &str, list: &[Resource]| -> Vec<String> {
-                let of_kind = list.iter().filter(|one| one.kind.name == kind);
-                of_kind.map(|one| one.key.clone()).collect()
-            };
-            let unwanted_names = names(unwanted, &self.resources);
-            for key in names(wanted, &self.resources) {
-                if unwanted_names.contains(&key) {
-                    self.oppose((wanted, unwanted), &key, exceptions);
-                }
-            }
+        let pairs: Vec<(String, String)> = self
+            .resources
+            .iter()
+            .flat_map(|wanted| self.resources.iter().map(move |unwanted| (wanted, unwanted)))
+            .filter(|(wanted, unwanted)| are_opposites(wanted, unwanted))
+            .map(|(wanted, unwanted)| (wanted.name(), unwanted.name()))
+            .collect();
+        for (wanted, unwanted) in pairs {
+            self.oppose(&wanted, &unwanted, exceptions);
         }
     }
 
-    fn oppose(&mut self, pair: (&str, &str), key: &str, exceptions: &[Exception]) {
-        let find = |kind: &str| {
-            self.resources.iter().position(|one| one.kind.name == kind && one.key == key)
-        };
-        let (Some(wanted), Some(unwanted)) = (find(pair.0), find(pair.1)) else { return };
-        let keeps = |at: usize, keep: &str| {
-            self.resources[at].reasons.iter().any(|reason| reason.feature == keep)
-        };
-        for name in [self.resources[wanted].name(), self.resources[unwanted].name()] {
-            let Some(keep) = keep_for(exceptions, &name) else { continue };
-            let loser = if keeps(wanted, keep) { unwanted } else { wanted };
-            self.settled.push(name);
-            self.resources.remove(loser);
+    fn oppose(&mut self, wanted: &str, unwanted: &str, exceptions: &[Exception]) {
+        let find = |name: &str| self.resources.iter().find(|one| one.name() == name);
+        // An earlier exception may have removed one of them.
+        let (Some(first), Some(second)) = (find(wanted), find(unwanted)) else { return };
+        for name in [wanted, unwanted] {
+            let Some(exception) = decision(exceptions, name) else { continue };
+            let loser = match (first.is_of(exception), second.is_of(exception)) {
+                (true, false) if !is_beyond(exception, second) => unwanted,
+                (false, true) if !is_beyond(exception, first) => wanted,
+                _ => continue,
+            };
+            self.settled.push(name.to_owned());
+            self.resources.retain(|one| one.name() != loser);
             return;
         }
-        let (wanted, unwanted) = (&self.resources[wanted], &self.resources[unwanted]);
-        self.problems.push(conflict(wanted, unwanted, "presence"));
+        let problem = conflict(wanted, &[first, second], "presence");
+        self.problems.push(problem);
     }
 }
 
-fn keep_for<'a>(exceptions: &'a [Exception], name: &str) -> Option<&'a str> {
-    let of_it = exceptions.iter().find(|one| one.resource.as_deref() == Some(name));
-    of_it.and_then(|one| one.keep.as_deref())
+impl Resource {
+    /// True if the feature that the exception keeps asked for it.
+    fn is_of(&self, exception: &Exception) -> bool {
+        exception.keep.as_deref().is_some_and(|keep| self.asked_by(keep))
+    }
+}
+
+/// True for what the user asks for: whoever made a profile's exception did not know of it.
+fn is_beyond(exception: &Exception, one: &Resource) -> bool {
+    exception.feature != CONFIG && one.asked_by(CONFIG)
+}
+
+fn are_opposites(wanted: &Resource, unwanted: &Resource) -> bool {
+    match (wanted.kind.name, unwanted.kind.name) {
+        ("package", "package-absent") => wanted.key == unwanted.key,
+        ("unit", "mask") => {
+            let starts =
+                wanted.text("state") == Some("enabled") || wanted.text("content").is_some();
+            starts && wanted.key == unwanted.key
+        }
+        ("file" | "link" | "directory" | "download", "absent") => {
+            covers(&unwanted.key, &wanted.key)
+        }
+        _ => false,
+    }
+}
+
+/// True if what fits the pattern is the path, or a directory above it.
+fn covers(pattern: &str, path: &str) -> bool {
+    let mut parts = path.split('/');
+    pattern.split('/').all(|part| parts.next().is_some_and(|name| fits(name, part)))
+}
+
+/// All wishes of a group as one, or the name of the field over which they differ.
+fn agreed(group: &[Resource]) -> Result<Resource, &'static str> {
+    let mut one = group[0].clone();
+    for next in &group[1..] {
+        one = together(&one, next)?;
+    }
+    if is_empty_range(&one) { Err("range") } else { Ok(one) }
 }
 
 /// Both wishes as one, or the name of the field over which they differ.
@@ -220,62 +209,39 @@ fn union(left: &Value, right: &Value) -> Option<Value> {
     }
 }
 
-/// A floor above a ceiling, or a value outside of both, is a conflict within one resource.
-fn empty_range(one: &Resource) -> Option<Problem> {
+/// A floor above a ceiling, or a value outside of both.
+fn is_empty_range(one: &Resource) -> bool {
     let value = one.text("value").and_then(|text| text.parse::<i64>().ok());
     let (floor, ceiling) = (one.number("floor"), one.number("ceiling"));
-    let low = floor.is_some_and(|floor| ceiling.or(value).is_some_and(|top| top < floor))
-        || floor.zip(value).is_some_and(|(floor, value)| value < floor);
-    let high = ceiling.zip(value).is_some_and(|(ceiling, value)| value > ceiling);
-    (low || high).then(|| conflict(one, one, "range"))
+    let above = |low: Option<i64>, high: Option<i64>| low.zip(high).is_some_and(|(l, h)| l > h);
+    above(floor, ceiling) || above(floor, value) || above(value, ceiling)
 }
 
-/// Names both sides with their reasons. The values are in `tenon image plan --explain`.
-fn conflict(left: &Resource, right: &Resource, field: &str) -> Problem {
-    let what = format!("{} is wanted in two ways ({field})", left.name());
-    let mut sides: Vec<String> = Vec::new();
-    for one in [left, right] {
-        let value = one.fields.get(field).map_or_else(String::new, |value| format!(" = {value}"));
+/// Names every side with its value and its reason.
+fn conflict(name: &str, sides: &[&Resource], field: &str) -> Problem {
+    let what = format!("{name} is wanted in two ways ({field})");
+    let mut lines: Vec<String> = Vec::new();
+    for one in sides {
+        let value = match field {
+            "range" => ["value", "floor", "ceiling"]
+                .iter()
+                .filter_map(|bound| Some(format!(" {bound} {}", one.fields.get(*bound)?)))
+                .collect(),
+            "presence" => format!(" {}", one.name()),
+            _ => one.fields.get(field).map_or_else(String::new, |value| format!(" = {value}")),
+        };
         for reason in &one.reasons {
             let line = format!("{}{value}: {}", reason.feature, reason.why);
-            if !sides.contains(&line) {
-                sides.push(line);
+            if !lines.contains(&line) {
+                lines.push(line);
             }
         }
     }
-    let name = left.name();
-    let keep = left.reasons.first().map_or("FEATURE", |reason| reason.feature.as_str());
+    let keep = sides[0].reasons.first().map_or("FEATURE", |reason| reason.feature.as_str());
     let fix = format!(
         "add an exception {{resource: {name}, keep: {keep}, reason: …}} with the feature that is right"
     );
-    Problem::new(&CONFLICT, what).fix(fix).details(sides)
-}
-
-/// Exceptions must say why, and must be needed.
-pub fn judge(exceptions: &[Exception], used: impl Fn(&Exception) -> bool) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    for exception in exceptions {
-        let of = exception.resource.as_ref().or(exception.rule.as_ref());
-        let of = of.map_or("nothing", String::as_str);
-        if exception.reason.chars().count() < SHORTEST_REASON {
-            let what = format!("the exception for {of} has too short a reason");
-            problems.push(Problem::new(&SHORT_REASON, what));
-        } else if !used(exception) {
-            let what = format!("the exception for {of} is not needed");
-            problems.push(Problem::new(&EXCEPTION_UNUSED, what));
-        }
-    }
-    problems
-}
-
-/// Exceptions whose day lies before `today`, a day of the same form.
-pub fn expired(exceptions: &[Exception], today: &str) -> Vec<Problem> {
-    let past = |one: &&Exception| one.expires.as_deref().is_some_and(|day| day < today);
-    let problem = |one: &Exception| {
-        let of = one.resource.as_ref().or(one.rule.as_ref()).map_or("nothing", String::as_str);
-        Problem::new(&EXCEPTION_EXPIRED, format!("the exception for {of} has expired"))
-    };
-    exceptions.iter().filter(past).map(problem).collect()
+    Problem::new(&CONFLICT, what).fix(fix).details(lines)
 }
 
 #[cfg(test)]
@@ -290,52 +256,12 @@ mod tests {
 
     fn exception(resource: &str, keep: &str) -> Exception {
         Exception {
-            rule: None,
             resource: Some(resource.into()),
             keep: Some(keep.into()),
             reason: "the node routes the traffic of its pods".into(),
-            expires: None,
             feature: "base".into(),
+            ..Exception::default()
         }
-    }
-
-    #[test]
-    fn equal_and_compatible_wishes_are_one() {
-        let merged = merge(
-            vec![
-                wish(
-                    "cis",
-                    "sysctl",
-                    json!({"key": "a", "floor": 5, "reason": "x", "rules": ["r"]}),
-                ),
-                wish(
-                    "base",
-                    "sysctl",
-                    json!({"key": "a", "floor": 9, "ceiling": 20, "reason": "y"}),
-                ),
-                wish(
-                    "base",
-                    "mount",
-                    json!({"path": "/t", "source": "tmpfs", "type": "tmpfs",
-                                             "options": ["nodev"]}),
-                ),
-                wish(
-                    "cis",
-                    "mount",
-                    json!({"path": "/t", "source": "tmpfs", "type": "tmpfs",
-                                            "options": ["noexec"]}),
-                ),
-                wish("base", "package", json!({"name": "containerd", "version": "2.1"})),
-                wish("cis", "package", json!({"name": "containerd", "version": "2.1.9"})),
-            ],
-            &[],
-        );
-        assert!(merged.problems.is_empty(), "{:?}", merged.problems);
-        let [package, sysctl, mount] = &merged.resources[..] else { panic!("{merged:?}") };
-        assert_eq!(package.text("version"), Some("2.1.9"));
-        assert_eq!((sysctl.number("floor"), sysctl.number("ceiling")), (Some(9), Some(20)));
-        assert_eq!(sysctl.reasons.len(), 2);
-        assert_eq!(mount.texts("options"), ["nodev", "noexec"]);
     }
 
     #[test]
@@ -355,6 +281,27 @@ mod tests {
         assert_eq!(merged.resources[0].text("value"), Some("1"));
     }
 
+    /// Who asked for 1 and for 0, who made the exception and what it keeps, and what comes of it.
+    #[test]
+    fn only_the_user_decides_against_the_user() {
+        for (asked, by, keep, comes) in [
+            (["base", "cis"], "cis", "base", Some("1")),
+            (["base", "config"], "cis", "base", None),
+            (["base", "config"], "config", "base", Some("1")),
+            (["base", "config"], "config", "config", Some("0")),
+            (["base", "cis"], "config", "cis", Some("0")),
+            (["base", "cis"], "config", "nobody", None),
+        ] {
+            let wishes = [(asked[0], "1"), (asked[1], "0")]
+                .map(|(who, value)| wish(who, "sysctl", json!({"key": "f", "value": value})));
+            let shipped = exception("sysctl/f", "base");
+            let own = Exception { feature: by.into(), ..exception("sysctl/f", keep) };
+            let merged = merge(wishes.to_vec(), &[shipped, own]);
+            let found = merged.resources.first().and_then(|one| one.text("value"));
+            assert_eq!((found, merged.problems.len()), (comes, usize::from(comes.is_none())));
+        }
+    }
+
     #[test]
     fn an_argument_of_the_kernel_is_wanted_unless_it_says_otherwise() {
         let key = "systemd.unified_cgroup_hierarchy";
@@ -369,79 +316,17 @@ mod tests {
         assert!(merged.problems[0].what.ends_with("(present)"), "{}", merged.problems[0].what);
     }
 
+    /// A profile keeps a package that the user does not want: only the user can settle that.
     #[test]
-    fn an_exception_lasts_to_the_end_of_its_day() {
-        let mut one = exception("sysctl/f", "base");
-        one.expires = Some("2027-01-31".into());
-        assert!(expired(&[one.clone()], "2027-01-31").is_empty());
-        assert_eq!(expired(&[one], "2027-02-01").len(), 1);
-        assert!(expired(&[exception("sysctl/f", "base")], "2027-02-01").is_empty());
-    }
-
-    #[test]
-    fn opposites_are_conflicts() {
-        for (wanted, unwanted, key) in [
-            (
-                ("package", json!({"name": "ufw"})),
-                ("package-absent", json!({"name": "ufw"})),
-                "ufw",
-            ),
-            (
-                ("link", json!({"path": "/a", "target": "b"})),
-                ("absent", json!({"path": "/a"})),
-                "/a",
-            ),
-        ] {
-            let wishes = || {
-                vec![
-                    wish("base", wanted.0, wanted.1.clone()),
-                    wish("cis", unwanted.0, unwanted.1.clone()),
-                ]
-            };
-            assert_eq!(merge(wishes(), &[]).problems.len(), 1, "{key}");
-            let name = format!("{}/{key}", unwanted.0);
-            let merged = merge(wishes(), &[exception(&name, "cis")]);
-            assert_eq!(merged.resources.len(), 1);
-            assert_eq!(merged.resources[0].kind.name, unwanted.0);
+    fn opposites_of_the_user_need_the_user() {
+        for (by, left, problems) in [("base", 2, 1), ("config", 1, 0)] {
+            let wishes = vec![
+                wish("base", "package", json!({"name": "ufw"})),
+                wish("config", "package-absent", json!({"name": "ufw"})),
+            ];
+            let own = Exception { feature: by.into(), ..exception("package/ufw", "base") };
+            let merged = merge(wishes, &[own]);
+            assert_eq!((merged.resources.len(), merged.problems.len()), (left, problems), "{by}");
         }
-    }
-
-    #[test]
-    fn a_value_outside_its_range_is_a_conflict() {
-        let wishes = vec![
-            wish("base", "sysctl", json!({"key": "p", "floor": 100})),
-            wish("cis", "sysctl", json!({"key": "p", "value": "50"})),
-        ];
-        assert_eq!(merge(wishes, &[]).problems.len(), 1);
-    }
-
-    #[test]
-    fn the_order_of_wishes_changes_nothing() {
-        let wishes = [
-            wish("cis", "sysctl", json!({"key": "a", "floor": 5, "reason": "x"})),
-            wish("base", "sysctl", json!({"key": "a", "floor": 9, "reason": "y"})),
-            wish("stig", "sysctl", json!({"key": "b", "value": "1"})),
-            wish("base", "unit", json!({"name": "u", "drop-ins": {"a": "1"}})),
-            wish("gpu", "unit", json!({"name": "u", "drop-ins": {"b": "2"}})),
-        ];
-        let first = merge(wishes.to_vec(), &[]).resources;
-        for turn in 1..wishes.len() {
-            let mut turned = wishes.to_vec();
-            turned.rotate_left(turn);
-            assert_eq!(merge(turned.clone(), &[]).resources, first);
-            turned.reverse();
-            assert_eq!(merge(turned, &[]).resources, first);
-        }
-    }
-
-    #[test]
-    fn exceptions_are_judged() {
-        let mut short = exception("sysctl/a", "base");
-        short.reason = "because".into();
-        let list = [short, exception("sysctl/b", "base")];
-        let problems = judge(&list, |_| false);
-        let codes: Vec<_> = problems.iter().map(|problem| problem.page.slug).collect();
-        assert_eq!(codes, ["image-short-reason", "image-exception-unused"]);
-        assert!(judge(&list[1..], |_| true).is_empty());
     }
 }

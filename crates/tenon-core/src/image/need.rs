@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::merge::Exception;
+use super::exception::Exception;
 use super::resource::{Reason, Resource, Scope};
 use crate::codes::image::{BAD_RESOURCE, NEED_BROKEN};
 use crate::problem::Problem;
@@ -13,77 +13,125 @@ use crate::problem::Problem;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Need {
     pub what: What,
+    /// The path, module, port, unit or resource that it is about.
+    pub name: String,
+    /// The least number of a floor; what a resource beside another one is needed for.
+    pub bound: Option<String>,
     pub reason: Reason,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
-    /// Programs are started below this path.
-    Exec(String),
-    /// This path is written to at boot.
-    Write(String),
-    /// The module can be loaded.
-    Module(String),
-    /// `tcp/10250`
-    Port(String),
-    /// The unit may start.
-    Unit(String),
+    Exec,
+    Write,
+    Module,
+    Port,
+    Hook,
+    Unit,
+    Umask,
+    Floor,
+    Beside,
+    Changing,
+    Without,
 }
+
+/// A word of a profile, what it means, how it is said, and the word of its bound.
+type Row = (&'static str, What, &'static str, Option<&'static str>);
+
+static ROWS: &[Row] = &[
+    ("exec", What::Exec, "programs run below {}", None),
+    ("write", What::Write, "{} is written at boot", None),
+    ("module", What::Module, "module {} is loaded", None),
+    ("port", What::Port, "port {} is reachable", None),
+    ("hook", What::Hook, "packets pass the hook {} of the firewall", None),
+    ("unit", What::Unit, "{} runs", None),
+    ("umask", What::Umask, "pods read files that {} writes", None),
+    ("floor", What::Floor, "{} is at least {bound}", Some("least")),
+    ("beside", What::Beside, "{bound} has {} beside it", Some("where")),
+    ("changing", What::Changing, "{} changes all the time", None),
+    ("without", What::Without, "there is no {}", None),
+];
 
 impl Need {
     /// Reads `{exec = "/opt/cni/bin", reason = "…"}`.
     pub fn read(value: &Value, feature: &str) -> Result<(Need, Scope), Problem> {
-        type Make = fn(String) -> What;
-        const KINDS: &[(&str, Make)] = &[
-            ("exec", What::Exec),
-            ("write", What::Write),
-            ("module", What::Module),
-            ("port", What::Port),
-            ("unit", What::Unit),
-        ];
-        let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
-        let found = KINDS.iter().find_map(|(name, make)| text(name).map(make));
-        let Some(what) = found else {
-            let what = "a need is one of exec, write, module, port and unit";
-            return Err(Problem::new(&BAD_RESOURCE, what));
+        let text = |name: &str| match value.get(name) {
+            Some(Value::Number(number)) => Some(number.to_string()),
+            other => other.and_then(Value::as_str).map(str::to_owned),
         };
+        let bad = |what: String| Problem::new(&BAD_RESOURCE, what);
+        let found = ROWS.iter().find_map(|row| Some((row, text(row.0)?)));
+        let Some(((word, what, _, bound_word), name)) = found else {
+            let words: Vec<_> = ROWS.iter().map(|row| row.0).collect();
+            return Err(bad(format!("a need is one of {}", words.join(", "))));
+        };
+        let bound = bound_word.and_then(text);
+        if let (Some(bound_word), None) = (bound_word, &bound) {
+            return Err(bad(format!("a need `{word}` also has a `{bound_word}`")));
+        }
         let why = text("reason").unwrap_or_default();
         let families = value.get("only").and_then(Value::as_array).into_iter().flatten();
         let families = families.filter_map(Value::as_str).map(str::to_owned).collect();
-        let need = Need { what, reason: Reason { feature: feature.to_owned(), why } };
+        let reason = Reason { feature: feature.to_owned(), why };
+        let need = Need { what: *what, name, bound, reason };
         Ok((need, Scope { families, ..Scope::default() }))
     }
 
-    /// True if the resource, made true, would break the need.
-    fn broken_by(&self, resource: &Resource) -> bool {
-        let key = resource.key.as_str();
-        match (&self.what, resource.kind.name) {
-            (What::Exec(path), "mount") => {
-                is_below(path, key) && resource.texts("options").contains(&"noexec")
+    /// True if the resource, made true among the others, would break the need.
+    fn broken_by(&self, resource: &Resource, others: &[Resource]) -> bool {
+        let (key, name) = (resource.key.as_str(), self.name.as_str());
+        let state = |state: &str| resource.text("state") == Some(state);
+        let option = |option: &str| resource.texts("options").contains(&option);
+        let content = || resource.text("content").unwrap_or_default();
+        match (self.what, resource.kind.name) {
+            (What::Exec, "mount") => is_below(name, key) && option("noexec"),
+            (What::Write, "mount") => is_below(name, key) && option("ro"),
+            (What::Module, "module") => key == name && state("denied"),
+            (What::Unit, "mask") => key == name,
+            (What::Unit, "unit") => key == name && state("disabled"),
+            (What::Port, "unit") => is_firewall(key) && state("enabled"),
+            (What::Port, "file") => {
+                let number = name.split_once('/').map_or(name, |(_, number)| number);
+                drops(content(), "input") && !content().contains(number)
             }
-            (What::Write(path), "mount") => {
-                is_below(path, key) && resource.texts("options").contains(&"ro")
+            (What::Hook, "file") => drops(content(), name),
+            (What::Umask, "unit") => key == name && has_tight_umask(resource),
+            (What::Floor, _) => resource.name() == name && self.is_undercut_by(resource),
+            (What::Beside, _) => {
+                let when = self.bound.as_deref().unwrap_or_default();
+                says(resource, when) && others.iter().all(|other| other.name() != name)
             }
-            (What::Module(name), "module") => {
-                key == name && resource.text("state") == Some("denied")
-            }
-            (What::Unit(name), "mask") => key == name,
-            (What::Unit(name), "unit") => key == name && resource.text("state") == Some("disabled"),
-            (What::Port(_), "unit") => {
-                is_firewall(key) && resource.text("state") == Some("enabled")
-            }
+            (What::Changing, "file") => key.ends_with("aide.conf") && watches(content(), name),
+            (What::Without, _) => name == "swap" && is_swap(resource),
             _ => false,
         }
     }
 
-    fn says(&self) -> String {
-        match &self.what {
-            What::Exec(path) => format!("programs run below {path}"),
-            What::Write(path) => format!("{path} is written at boot"),
-            What::Module(name) => format!("module {name} is loaded"),
-            What::Port(port) => format!("port {port} is reachable"),
-            What::Unit(name) => format!("{name} runs"),
-        }
+    /// True if what is needed lies at or below a directory.
+    pub fn is_below(&self, directory: &str) -> bool {
+        let is_path = matches!(self.what, What::Exec | What::Write | What::Changing);
+        is_path && is_below(&self.name, directory)
+    }
+
+    fn is_undercut_by(&self, resource: &Resource) -> bool {
+        let least: i64 = self.bound.as_deref().and_then(|text| text.parse().ok()).unwrap_or(0);
+        let text = |field| resource.text(field).and_then(|text| text.parse::<i64>().ok());
+        let found = ["value", "soft", "hard"].into_iter().filter_map(text);
+        found.chain(resource.number("ceiling")).any(|number| number < least)
+    }
+
+    /// The word of a profile for it.
+    pub fn word(&self) -> &'static str {
+        self.row().0
+    }
+
+    pub fn says(&self) -> String {
+        let bound = self.bound.as_deref().unwrap_or_default();
+        self.row().2.replace("{bound}", bound).replace("{}", &self.name)
+    }
+
+    fn row(&self) -> &'static Row {
+        ROWS.iter().find(|row| row.1 == self.what).unwrap_or(&ROWS[0])
     }
 }
 
@@ -92,40 +140,101 @@ fn is_firewall(unit: &str) -> bool {
     ["ufw.service", "firewalld.service"].contains(&unit)
 }
 
+/// True if rules of nftables refuse what no line of a hook names.
+fn drops(rules: &str, hook: &str) -> bool {
+    let hook = format!("hook {hook} ");
+    rules.lines().any(|line| line.contains(&hook) && line.contains("policy drop"))
+}
+
+/// True if the unit's own text or a drop-in keeps others from reading what the unit writes.
+fn has_tight_umask(unit: &Resource) -> bool {
+    let texts =
+        unit.table("drop-ins").into_iter().map(|(_, text)| text).chain(unit.text("content"));
+    let masks = texts.flat_map(str::lines).filter_map(|line| line.trim().strip_prefix("UMask="));
+    masks.filter_map(|mask| u32::from_str_radix(mask, 8).ok()).any(|mask| mask & 0o055 != 0)
+}
+
+/// True if the resource says `setting//etc/selinux/config:SELINUX=enforcing`, itself or as a line of
+/// a whole file.
+fn says(resource: &Resource, what: &str) -> bool {
+    let value = resource.text("value").or(resource.text("policy")).unwrap_or_default();
+    let line = what.rsplit(['/', ':']).next().unwrap_or_default();
+    let in_file = || {
+        let content = resource.text("content").unwrap_or_default();
+        content.lines().any(|found| found.trim() == line)
+    };
+    format!("{}={value}", resource.name()) == what || resource.kind.name == "file" && in_file()
+}
+
+/// True if a config of AIDE takes a path in and does not leave it out again.
+fn watches(config: &str, path: &str) -> bool {
+    let above = |line: &str| {
+        let named = line.split_whitespace().next().unwrap_or_default();
+        named.starts_with('/') && is_below(path, named)
+    };
+    let left_out = config.lines().filter_map(|line| line.strip_prefix('!')).any(above);
+    !left_out && config.lines().any(above)
+}
+
+fn is_swap(resource: &Resource) -> bool {
+    let in_table = |line: &str| line.split_whitespace().nth(2) == Some("swap");
+    match resource.kind.name {
+        "mount" => resource.text("type") == Some("swap"),
+        "unit" => resource.key.ends_with(".swap") && resource.text("state") == Some("enabled"),
+        "block" | "file" if resource.part("path") == "/etc/fstab" => {
+            resource.text("content").unwrap_or_default().lines().any(in_table)
+        }
+        _ => false,
+    }
+}
+
 fn is_below(path: &str, directory: &str) -> bool {
     let rest = path.strip_prefix(directory.trim_end_matches('/'));
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
+/// Paths that change all the time, as AIDE leaves them out.
+pub fn changing_paths(needs: &[Need]) -> String {
+    let changing = needs.iter().filter(|need| need.what == What::Changing);
+    let mut paths: Vec<_> = changing.map(|need| format!("!{}", need.name)).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    paths.join("\n")
+}
+
 /// Ports of one protocol that must be open, as nftables writes a set.
 pub fn ports(needs: &[Need], protocol: &str) -> String {
-    let of_it = |need: &Need| match &need.what {
-        What::Port(port) => port.strip_prefix(protocol)?.strip_prefix('/').map(str::to_owned),
-        _ => None,
-    };
-    let mut ports: Vec<_> = needs.iter().filter_map(of_it).collect();
+    let ports = needs.iter().filter(|need| need.what == What::Port);
+    let of_it = |need: &Need| Some(need.name.strip_prefix(protocol)?.strip_prefix('/')?.to_owned());
+    let mut ports: Vec<_> = ports.filter_map(of_it).collect();
     ports.sort_by_key(|port| port.split('-').next().and_then(|first| first.parse::<u32>().ok()));
     ports.dedup();
     ports.join(", ")
 }
 
-/// Every resource that breaks a need, unless an exception for it says why that is right.
+/// Every resource that breaks a need, with the need.
+pub fn breaches<'a>(
+    needs: &'a [Need],
+    resources: &'a [Resource],
+) -> impl Iterator<Item = (&'a Resource, &'a Need)> {
+    resources.iter().flat_map(move |resource| {
+        let broken = needs.iter().filter(move |need| need.broken_by(resource, resources));
+        broken.map(move |need| (resource, need))
+    })
+}
+
+/// Every breach, unless an exception for the resource says why that is right.
 pub fn broken(needs: &[Need], resources: &[Resource], exceptions: &[Exception]) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    for resource in resources {
-        let excepted =
-            exceptions.iter().any(|one| one.resource.as_deref() == Some(&resource.name()));
-        if excepted {
-            continue;
-        }
-        for need in needs.iter().filter(|need| need.broken_by(resource)) {
-            let what = format!("{} breaks what Kubernetes needs: {}", resource.name(), need.says());
-            let sides = resource.reasons.iter().chain([&need.reason]);
-            let sides = sides.map(|reason| format!("{}: {}", reason.feature, reason.why));
-            problems.push(Problem::new(&NEED_BROKEN, what).details(sides.collect::<Vec<_>>()));
-        }
-    }
-    problems
+    let open = breaches(needs, resources).filter(|(resource, need)| {
+        !exceptions.iter().any(|exception| exception.sets_aside(resource, need))
+    });
+    let problem = |(resource, need): (&Resource, &Need)| {
+        let what = format!("{} breaks what Kubernetes needs: {}", resource.name(), need.says());
+        let sides = resource.reasons.iter().chain([&need.reason]);
+        let sides = sides.map(|reason| format!("{}: {}", reason.feature, reason.why));
+        Problem::new(&NEED_BROKEN, what).details(sides.collect::<Vec<_>>())
+    };
+    open.map(problem).collect()
 }
 
 #[cfg(test)]
@@ -190,5 +299,26 @@ mod tests {
             .map(|port| need(json!({"port": port})));
         assert_eq!(ports(&needs, "tcp"), "22, 10250, 30000-32767");
         assert_eq!(ports(&needs, "udp"), "8472");
+    }
+
+    /// `noexec` on /opt breaks two needs; the exception reaches as far as its paths.
+    #[test]
+    fn an_exception_is_limited_to_its_paths() {
+        let needs = ["/opt/cni/bin", "/opt/nvidia"].map(|path| need(json!({"exec": path})));
+        let mount = resource(
+            "mount",
+            json!({"path": "/opt", "source": "s", "type": "ext4", "options": ["noexec"]}),
+        );
+        for (paths, left) in
+            [(vec![], 0), (vec!["/opt/cni"], 1), (vec!["/opt"], 0), (vec!["/op"], 2)]
+        {
+            let exception = Exception {
+                resource: Some("mount//opt".into()),
+                paths: paths.iter().map(|path| (*path).to_owned()).collect(),
+                ..Exception::default()
+            };
+            let found = broken(&needs, std::slice::from_ref(&mount), &[exception]);
+            assert_eq!(found.len(), left, "{paths:?}");
+        }
     }
 }

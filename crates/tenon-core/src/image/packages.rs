@@ -85,8 +85,19 @@ pub fn rpm(answer: &str, locks: &str) -> Installed {
 }
 
 /// The line that holds a package at its version.
-pub fn dnf_lock(name: &str, version: &str) -> String {
+fn dnf_lock(name: &str, version: &str) -> String {
     format!("{name}-{version}.*")
+}
+
+/// The list of locks with this package at this version and no other.
+pub fn dnf_hold(locks: &str, name: &str, version: &str) -> String {
+    // `containerd-0:2.1.4-1.amzn2023.*`: the version begins at the last `-` before the `:`.
+    let of_name = |line: &str| {
+        let before_epoch = line.split(':').next().unwrap_or_default();
+        before_epoch.rsplit_once('-').is_some_and(|(found, _)| found == name)
+    };
+    let others = locks.lines().filter(|line| !of_name(line));
+    others.map(|line| format!("{line}\n")).collect::<String>() + &dnf_lock(name, version) + "\n"
 }
 
 /// True if an installed version is the one asked for, or a closer description of it.
@@ -109,8 +120,11 @@ pub type Wish<'a> = (&'a str, Option<&'a str>);
 /// Where the commands of a manager work: the root and the cache as the host sees them.
 #[derive(Debug, Clone, Copy)]
 pub struct Places<'a> {
+    /// Without a final `/`, and so empty for the machine itself.
     pub root: &'a str,
     pub cache: &'a str,
+    /// A directory with the sources of packages, those of the plan among them.
+    pub sources: &'a str,
     /// `x86_64`
     pub architecture: &'a str,
 }
@@ -137,69 +151,99 @@ fn apt_places(cache: &str) -> Vec<String> {
     ]
 }
 
+/// Options of a dnf that keeps its state in the cache. A lock of an earlier version must not stop
+/// the plan from changing it.
+fn dnf_options(cache: &str) -> Vec<String> {
+    vec![
+        format!("--setopt=cachedir={cache}/dnf"),
+        "--setopt=keepcache=True".into(),
+        "--setopt=install_weak_deps=False".into(),
+        "--disableplugin=versionlock".into(),
+    ]
+}
+
+fn dnf_inside(command: &str) -> Vec<String> {
+    let dnf = words(&["dnf", "-y", "-q", "--cacheonly", "--nodocs"]);
+    [dnf, dnf_options(CACHE_INSIDE), words(&[command])].concat()
+}
+
 impl Manager {
     /// The command lines that fill the cache: on the host, with the network.
     pub fn download(self, places: Places<'_>, wishes: &[Wish<'_>]) -> Vec<Vec<String>> {
-        let Places { root, cache, architecture } = places;
+        let Places { root, cache, sources, architecture } = places;
         match self {
             Manager::Apt => {
                 let mut apt = words(&["apt-get", "-qq", "-y"]);
                 apt.extend(apt_places(cache));
                 apt.extend([
                     format!("-oDir::Etc={root}/etc/apt"),
+                    "-oDir::Etc::sourcelist=/dev/null".into(),
+                    format!("-oDir::Etc::sourceparts={sources}"),
                     format!("-oDir::State={cache}/apt"),
                     format!("-oDir::State::status={root}{DPKG_STATUS}"),
                     format!("-oAPT::Architecture={}", debian(architecture)),
                     format!("-oAPT::Architectures::={}", debian(architecture)),
                 ]);
                 let update = [apt.clone(), words(&["update"])].concat();
-                let end = words(&["--no-install-recommends", "--download-only", "install"]);
+                let end = words(&[
+                    "--no-install-recommends",
+                    "--allow-change-held-packages",
+                    "--allow-downgrades",
+                    "--download-only",
+                    "install",
+                ]);
                 vec![update, [apt, end, self.named(wishes)].concat()]
             }
             Manager::Dnf => {
-                let mut dnf = words(&["dnf", "-y", "-q"]);
-                dnf.extend([
-                    format!("--installroot={root}"),
-                    format!("--forcearch={architecture}"),
-                    format!("--setopt=cachedir={cache}/dnf"),
-                    "--setopt=install_weak_deps=False".into(),
-                    "--downloadonly".into(),
-                    format!("--downloaddir={cache}/rpm"),
-                    "install".into(),
-                ]);
-                vec![[dnf, self.named(wishes)].concat()]
+                // dnf takes its own directories to lie below the root, so they are told from there.
+                let up = "../".repeat(root.matches('/').count());
+                let dnf = [
+                    words(&["dnf", "-y", "-q"]),
+                    dnf_options(&format!("{up}{}", cache.trim_start_matches('/'))),
+                    vec![
+                        format!("--installroot={root}/"),
+                        format!("--forcearch={architecture}"),
+                        format!("--setopt=reposdir={sources}"),
+                        format!("--setopt=logdir={up}{}/dnf", cache.trim_start_matches('/')),
+                        format!("--setopt=persistdir={up}{}/dnf", cache.trim_start_matches('/')),
+                        // The check would write keys into the root; `install` makes it.
+                        "--nogpgcheck".into(),
+                        "--downloadonly".into(),
+                        "install".into(),
+                    ],
+                ];
+                vec![[dnf.concat(), self.named(wishes)].concat()]
             }
         }
     }
 
     /// The command line that installs from the cache: inside the root, without the network.
-    /// `archives` are the packages in the cache, which dnf is given by name.
-    pub fn install(self, wishes: &[Wish<'_>], archives: &[String]) -> Vec<String> {
+    pub fn install(self, wishes: &[Wish<'_>]) -> Vec<String> {
         match self {
             Manager::Apt => {
                 let mut apt = words(&["apt-get", "-qq", "-y", "--no-download"]);
                 apt.extend(apt_places(CACHE_INSIDE));
                 apt.extend(words(&[
                     "--no-install-recommends",
+                    // What the plan names is decided, whatever an earlier plan held.
+                    "--allow-change-held-packages",
+                    "--allow-downgrades",
                     "-oDpkg::Options::=--force-confold",
                     "-oDpkg::Use-Pty=0",
                     "install",
                 ]));
                 [apt, self.named(wishes)].concat()
             }
-            Manager::Dnf => {
-                let dnf = words(&["dnf", "-y", "-q", "--disablerepo=*", "--nodocs", "install"]);
-                let path = |name: &String| format!("{CACHE_INSIDE}/rpm/{name}");
-                [dnf, archives.iter().map(path).collect()].concat()
-            }
+            Manager::Dnf => [dnf_inside("install"), self.named(wishes)].concat(),
         }
     }
 
-    /// The command line that ends what a killed run began.
-    pub fn finish(self) -> Vec<String> {
+    /// The command line that ends what a killed run began. rpm does not remember whose scripts
+    /// have not run: `names` are the packages that came since then, and come again.
+    pub fn finish(self, names: &[String]) -> Vec<String> {
         match self {
             Manager::Apt => words(&["dpkg", "--configure", "-a"]),
-            Manager::Dnf => words(&["rpm", "--rebuilddb"]),
+            Manager::Dnf => [dnf_inside("reinstall"), names.to_vec()].concat(),
         }
     }
 
@@ -247,7 +291,8 @@ mod tests {
         assert!(!dpkg_torn(STATUS, &[]));
         assert!(dpkg_torn(STATUS, &["0001".into()]));
         assert!(dpkg_torn("Package: x\nStatus: install ok half-configured\n", &[]));
-        assert_eq!(Manager::Apt.finish().join(" "), "dpkg --configure -a");
+        assert_eq!(Manager::Apt.finish(&[]).join(" "), "dpkg --configure -a");
+        assert!(Manager::Dnf.finish(&["runc".into()]).join(" ").ends_with(" reinstall runc"));
     }
 
     #[test]
@@ -257,6 +302,10 @@ mod tests {
         assert_eq!(installed.len(), 1);
         assert!(installed["runc"].locked);
         assert!(!rpm(answer, "")["runc"].locked);
+        let locks = "# ours\nrunc-0:1.2.0-1.amzn2023.*\nrunc-extra-0:1.2.0-1.amzn2023.*\n";
+        let held = dnf_hold(locks, "runc", "0:1.3.3-1.amzn2023");
+        assert_eq!(held, "# ours\nrunc-extra-0:1.2.0-1.amzn2023.*\nrunc-0:1.3.3-1.amzn2023.*\n");
+        assert_eq!(dnf_hold(&held, "runc", "0:1.3.3-1.amzn2023"), held);
     }
 
     #[test]
@@ -274,25 +323,28 @@ mod tests {
 
     #[test]
     fn only_downloads_know_the_network() {
-        let places = Places { root: "/r", cache: "/c", architecture: "aarch64" };
+        let places = Places { root: "/m/r", cache: "/c", sources: "/c/s", architecture: "aarch64" };
         let wishes = [("runc", None), ("containerd", Some("1.7"))];
         let apt = Manager::Apt.download(places, &wishes);
         assert!(apt[0].ends_with(&["update".to_owned()]));
         assert!(apt[1].contains(&"--download-only".to_owned()));
         assert!(apt[1].ends_with(&["runc".to_owned(), "containerd=1.7*".to_owned()]));
         assert!(apt[1].contains(&"-oAPT::Architecture=arm64".to_owned()));
-        let install = Manager::Apt.install(&wishes, &[]);
+        let install = Manager::Apt.install(&wishes);
         assert!(install.contains(&"--no-download".to_owned()));
         let dnf = Manager::Dnf.download(places, &wishes);
         assert_eq!(
             dnf[0].join(" "),
-            "dnf -y -q --installroot=/r --forcearch=aarch64 --setopt=cachedir=/c/dnf \
-             --setopt=install_weak_deps=False --downloadonly --downloaddir=/c/rpm install \
-             runc containerd-1.7*"
+            "dnf -y -q --setopt=cachedir=../../c/dnf --setopt=keepcache=True \
+             --setopt=install_weak_deps=False --disableplugin=versionlock --installroot=/m/r/ \
+             --forcearch=aarch64 --setopt=reposdir=/c/s --setopt=logdir=../../c/dnf \
+             --setopt=persistdir=../../c/dnf --nogpgcheck --downloadonly install runc containerd-1.7*"
         );
         assert_eq!(
-            Manager::Dnf.install(&wishes, &["runc-1.3.3.rpm".into()]).join(" "),
-            "dnf -y -q --disablerepo=* --nodocs install /run/tenon/cache/rpm/runc-1.3.3.rpm"
+            Manager::Dnf.install(&wishes).join(" "),
+            "dnf -y -q --cacheonly --nodocs --setopt=cachedir=/run/tenon/cache/dnf \
+             --setopt=keepcache=True --setopt=install_weak_deps=False --disableplugin=versionlock \
+             install runc containerd-1.7*"
         );
         assert_eq!(Manager::Dnf.remove(&["a", "b"]).join(" "), "rpm -e a b");
     }

@@ -15,14 +15,18 @@ enum Expr {
     Variable(&'static str),
     /// A variable, and words behind it.
     Begins(&'static str, &'static str),
+    /// The image that the build machine was started from, between words.
+    Source(String, &'static str),
     List(Vec<Expr>),
     /// A map that is the value of an argument.
     Map(Vec<(&'static str, Expr)>),
     /// A map that is a nested block in HCL.
     Block(Vec<(&'static str, Expr)>),
+    /// A block that may be repeated: a list in JSON.
+    Repeated(Vec<(&'static str, Expr)>),
 }
 
-use Expr::{Begins, Block, Flag, List, Number, Text, Variable};
+use Expr::{Begins, Block, Flag, List, Number, Repeated, Source, Text, Variable};
 
 /// A variable of the template.
 struct Declared {
@@ -223,7 +227,7 @@ fn machine(plan: &ImagePlan) -> Vec<(&'static str, Expr)> {
         ("instance_type", Variable("instance_type")),
         (
             "launch_block_device_mappings",
-            Block(vec![
+            Repeated(vec![
                 ("delete_on_termination", Flag(true)),
                 ("device_name", text(published(plan).disk)),
                 ("encrypted", Variable("encrypt")),
@@ -268,24 +272,25 @@ fn provisioners() -> Vec<(&'static str, Vec<(&'static str, Expr)>)> {
         ];
         ("file", fields)
     };
-    let lines = |lines: &[String]| {
-        ("shell", vec![("inline", List(lines.iter().map(|line| text(line)).collect()))])
-    };
+    let lines = |lines: Vec<Expr>| ("shell", vec![("inline", List(lines))]);
     let tenon = "sudo /usr/bin/tenon image";
     vec![
         up("tenon_binary", BINARY),
         up("plan_file", PLAN),
-        lines(&[
-            format!("sudo install -m 0755 {BINARY} /usr/bin/tenon"),
-            format!("{tenon} fetch --plan {PLAN} --root / --cache {CACHE}"),
-            format!("{tenon} apply --plan {PLAN} --root / --cache {CACHE} --offline"),
-            format!("{tenon} verify --root /"),
-            format!("{tenon} manifest --root / --sbom spdx > /dev/null"),
-            format!("sudo rm -rf {CACHE} {BINARY} {PLAN}"),
+        lines(vec![
+            Text(format!("sudo install -m 0755 {BINARY} /usr/bin/tenon")),
+            Text(format!("{tenon} fetch --plan {PLAN} --root / --cache {CACHE}")),
+            Text(format!("{tenon} apply --plan {PLAN} --root / --cache {CACHE} --offline")),
+            Text(format!("{tenon} verify --root /")),
+            Source(
+                format!("{tenon} manifest --root / --sbom spdx --cache {CACHE} --source-image "),
+                " > /dev/null",
+            ),
+            Text(format!("sudo rm -rf {CACHE} {BINARY} {PLAN}")),
         ]),
         down(MANIFEST, "manifest.json"),
         down(SBOM, "sbom.spdx.json"),
-        lines(&[format!("{tenon} seal --root /")]),
+        lines(vec![Text(format!("{tenon} seal --root /"))]),
     ]
 }
 
@@ -306,19 +311,22 @@ fn to_json(expr: &Expr) -> Value {
         Flag(flag) => json!(flag),
         Variable(name) => json!(format!("{{{{user `{name}`}}}}")),
         Begins(name, rest) => json!(format!("{{{{user `{name}`}}}}{rest}")),
+        Source(before, after) => json!(format!("{before}{{{{build `SourceAMI`}}}}{after}")),
         List(list) => list.iter().map(to_json).collect(),
-        Expr::Map(fields) | Block(fields) => {
-            let field = |(name, value): &(&'static str, Expr)| ((*name).to_owned(), to_json(value));
-            Value::Object(fields.iter().map(field).collect())
-        }
+        Expr::Map(fields) | Block(fields) => object(fields),
+        Repeated(fields) => json!([object(fields)]),
     }
+}
+
+fn object(fields: &[(&'static str, Expr)]) -> Value {
+    fields.iter().map(|(name, value)| ((*name).to_owned(), to_json(value))).collect()
 }
 
 fn fields(list: &[(&'static str, Expr)], depth: usize, out: &mut String) {
     let pad = "  ".repeat(depth);
     for (name, value) in list {
         match value {
-            Block(inner) => {
+            Block(inner) | Repeated(inner) => {
                 out.push_str(&format!("{pad}{name} {{\n"));
                 fields(inner, depth + 1, out);
                 out.push_str(&format!("{pad}}}\n"));
@@ -336,6 +344,8 @@ fn to_hcl(expr: &Expr, depth: usize) -> String {
         Flag(flag) => flag.to_string(),
         Variable(name) => format!("var.{name}"),
         Begins(name, rest) => format!("\"${{var.{name}}}{rest}\""),
+        // Both are words of ours, without anything to escape.
+        Source(before, after) => format!("\"{before}${{build.SourceAMI}}{after}\""),
         List(list) => {
             let items: Vec<_> = list.iter().map(|one| to_hcl(one, depth + 1)).collect();
             match items.len() {
@@ -343,7 +353,7 @@ fn to_hcl(expr: &Expr, depth: usize) -> String {
                 _ => format!("[\n{pad}  {},\n{pad}]", items.join(&format!(",\n{pad}  "))),
             }
         }
-        Expr::Map(inner) | Block(inner) => {
+        Expr::Map(inner) | Block(inner) | Repeated(inner) => {
             let mut out = String::from("{\n");
             for (name, value) in inner {
                 out.push_str(&format!("{pad}  {} = {}\n", quoted(name), to_hcl(value, depth + 1)));
@@ -477,7 +487,9 @@ mod tests {
             .flat_map(|p| p["inline"].as_array())
             .flatten()
         {
-            assert!(hcl.contains(&quoted(line.as_str().unwrap())));
+            let line = quoted(line.as_str().unwrap());
+            let line = line.replace("{{build `SourceAMI`}}", "${build.SourceAMI}");
+            assert!(hcl.contains(&line), "{line}");
         }
     }
 }

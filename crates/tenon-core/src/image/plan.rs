@@ -6,14 +6,17 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::catalogue::{self, Catalogue};
 use super::component;
+use super::exception::{self, CONFIG, Exception};
 use super::family::{self, Family};
 use super::item::{self, Act, Item};
-use super::merge::{self, Exception};
+use super::key;
+use super::merge;
 use super::need::{self, Need};
 use super::profile::{self, Profile};
 use super::resource::Resource;
-use crate::codes::image::{BAD_PLAN, EDITED_PLAN, NO_CHECKSUM, PROFILES_CLASH};
+use crate::codes::image::{BAD_PLAN, BAD_RESOURCE, EDITED_PLAN, NO_CHECKSUM, PROFILES_CLASH};
 use crate::plan::baked;
 use crate::problem::{Place, Problem};
 
@@ -74,24 +77,26 @@ pub fn resolve(wanted: &Wanted) -> Result<ImagePlan, Vec<Problem>> {
     for wish in &mut wishes {
         fill(wish, wanted, &needs);
     }
-    let shipped = profiles.iter().flat_map(|profile| profile.exceptions.iter().cloned());
-    let exceptions: Vec<_> = shipped.chain(wanted.exceptions.iter().cloned()).collect();
-    let known: BTreeSet<String> = wishes.iter().flat_map(|wish| wish.rules.clone()).collect();
+    let shipped = profiles.iter().flat_map(|profile| &profile.exceptions);
+    let exceptions = shipped.chain(&wanted.exceptions).filter(|one| in_scope(&one.images));
+    let exceptions: Vec<Exception> = exceptions.cloned().collect();
+    let rules = rules(&wishes, &profiles, wanted.family);
 
-    let merged = merge::merge(wishes, &exceptions);
+    let mut merged = merge::merge(unwaived(wishes, &exceptions), &exceptions);
+    repeat_sshd(&mut merged.resources);
     let mut problems = merged.problems;
-    let kept: Vec<_> = used(exceptions, &merged.settled, &merged.resources, &needs);
+    let kept = used(&exceptions, &merged.settled, &rules, (&needs, &merged.resources));
     problems.extend(need::broken(&needs, &merged.resources, &kept));
     // What a profile ships covers every composition; what the user adds must be needed here.
-    let own: Vec<_> = wanted.exceptions.clone();
-    problems.extend(merge::judge(&own, |exception| {
-        kept.contains(exception) || exception.rule.as_ref().is_some_and(|rule| known.contains(rule))
-    }));
+    let own = |one: &Exception| one.feature != CONFIG || kept.contains(one);
+    problems.extend(exception::unused(&exceptions, own, rules.iter().map(String::as_str)));
     problems.extend(without_checksum(&merged.resources, &wanted.architecture));
+    let items = item::lower(&merged.resources, wanted.family, &wanted.architecture);
+    problems.extend(item::clashes(&items));
+    problems.extend(wrong_keys(&items));
     if !problems.is_empty() {
         return Err(problems);
     }
-    let items = item::lower(&merged.resources, wanted.family, &wanted.architecture);
     Ok(ImagePlan {
         name: wanted.name.clone(),
         family: wanted.family,
@@ -123,7 +128,7 @@ pub fn compose(wanted: &Wanted) -> Result<Vec<Profile>, Vec<Problem>> {
         }
         match read(&name) {
             Ok(profile) => {
-                open.extend(profile.requires.iter().cloned());
+                open.extend(profile.stands_on(wanted.family.name).map(str::to_owned));
                 found.push(profile);
             }
             Err(more) => problems.extend(more),
@@ -166,28 +171,61 @@ const FILLED: &[(&str, Filled)] = &[
     ("{{kubernetes}}", |wanted, _| wanted.kubernetes.clone()),
     ("{{tcp-ports}}", |_, needs| need::ports(needs, "tcp")),
     ("{{udp-ports}}", |_, needs| need::ports(needs, "udp")),
+    ("{{changing-paths}}", |_, needs| need::changing_paths(needs)),
     ("{{credential-provider}}", |wanted, _| baked::credential_provider(&wanted.kubernetes)),
     ("{{containerd}}", |wanted, _| baked::containerd(&wanted.kubernetes)),
     ("{{runtime-spec}}", |_, _| baked::runtime_spec()),
 ];
 
+/// Rules that somebody could waive: those that wishes serve, and those of the catalogues.
+fn rules(wishes: &[Resource], profiles: &[Profile], family: &Family) -> BTreeSet<String> {
+    let composed = |name: &str| profiles.iter().any(|profile| profile.name == name);
+    let own = |one: &Catalogue| one.family == family.name && composed(&one.profile);
+    let listed = catalogue::shipped().into_iter().filter(own).flat_map(|one| one.rules.into_keys());
+    wishes.iter().flat_map(|wish| wish.rules.clone()).chain(listed).collect()
+}
+
+/// The wishes without those that serve waived rules and nothing else.
+fn unwaived(mut wishes: Vec<Resource>, exceptions: &[Exception]) -> Vec<Resource> {
+    let waived: BTreeSet<&str> = exceptions.iter().filter_map(Exception::waives).collect();
+    let needless = |wish: &Resource| {
+        let serves = |rule: &String| !waived.contains(rule.as_str());
+        !wish.required && !wish.rules.is_empty() && !wish.rules.iter().any(serves)
+    };
+    wishes.retain(|wish| !needless(wish));
+    wishes
+}
+
+/// Auditors read the main file of sshd alone: where it asks, all settled directives stand in it.
+fn repeat_sshd(resources: &mut [Resource]) {
+    const MARK: &str = "{{sshd}}\n";
+    let of_kind = resources.iter().filter(|one| one.kind.name == "sshd");
+    let line = |one: &Resource| format!("{} {}\n", one.key, one.text("value").unwrap_or_default());
+    let lines: String = of_kind.map(line).collect();
+    for one in resources {
+        if let Some(Value::String(content)) = one.fields.get_mut("content") {
+            *content = content.replace(MARK, &lines);
+        }
+    }
+}
+
 /// The exceptions that decided something: a conflict settled, a need set aside, a rule waived.
 fn used(
-    exceptions: Vec<Exception>,
+    exceptions: &[Exception],
     settled: &[String],
-    resources: &[Resource],
-    needs: &[Need],
+    rules: &BTreeSet<String>,
+    (needs, resources): (&[Need], &[Resource]),
 ) -> Vec<Exception> {
-    let broken: Vec<String> =
-        need::broken(needs, resources, &[]).iter().map(|p| p.what.clone()).collect();
-    let decides = |exception: &Exception| match (&exception.resource, &exception.rule) {
-        (Some(name), _) => {
-            settled.contains(name) || broken.iter().any(|what| what.starts_with(name.as_str()))
+    let decides = |one: &&Exception| match &one.resource {
+        Some(name) => {
+            let deciding = exception::decision(exceptions, name) == Some(*one);
+            let mut breaches = need::breaches(needs, resources);
+            (deciding && settled.contains(name))
+                || breaches.any(|(resource, need)| one.sets_aside(resource, need))
         }
-        (None, Some(_)) => true,
-        (None, None) => false,
+        None => one.waives().is_some_and(|rule| rules.contains(rule)),
     };
-    exceptions.into_iter().filter(decides).collect()
+    exceptions.iter().filter(decides).cloned().collect()
 }
 
 fn without_checksum(resources: &[Resource], architecture: &str) -> Vec<Problem> {
@@ -203,6 +241,22 @@ fn without_checksum(resources: &[Resource], architecture: &str) -> Vec<Problem> 
         Problem::new(&NO_CHECKSUM, what)
     };
     downloads.filter(bad).map(problem).collect()
+}
+
+/// Keys that a resource gives and that are not what it pins.
+fn wrong_keys(items: &[Item]) -> Vec<Problem> {
+    let wrong = |item: &Item| match &item.act {
+        Act::Key { path, fingerprint, content: Some(content) } => {
+            let actual = key::fingerprint(content.as_bytes());
+            let words = actual.as_deref().unwrap_or("none, or holds several keys");
+            let what = format!("the fingerprint of the key for {path} is {words}");
+            let why = format!("pinned is {fingerprint}");
+            (actual.as_ref() != Some(fingerprint))
+                .then(|| Problem::new(&BAD_RESOURCE, what).why(why))
+        }
+        _ => None,
+    };
+    items.iter().filter_map(wrong).collect()
 }
 
 impl ImagePlan {
@@ -226,8 +280,11 @@ impl ImagePlan {
             let place = Place { path: format!("resources[{at}]"), ..Place::default() };
             resources.push(Resource::from_json(one, &place)?);
         }
-        let exception =
-            |one: &Value| profile::exception(one["feature"].as_str().unwrap_or_default(), one);
+        let mut exceptions = Vec::new();
+        for (at, one) in list("exceptions").enumerate() {
+            let place = Place { path: format!("exceptions[{at}]"), ..Place::default() };
+            exceptions.push(Exception::from_json(one, &place)?);
+        }
         let plan = ImagePlan {
             name: text("name")?,
             family,
@@ -237,7 +294,7 @@ impl ImagePlan {
             items: item::lower(&resources, family, &architecture),
             architecture,
             resources,
-            exceptions: list("exceptions").filter_map(exception).collect(),
+            exceptions,
             // Needs have done their work when a plan is made; a plan does not carry them.
             needs: Vec::new(),
         };
@@ -295,6 +352,7 @@ impl ImagePlan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::image::family::FAMILIES;
 
     fn wanted(profiles: &[(&str, &str)]) -> Wanted {
         let read = |(name, text): &(&str, &str)| Profile::read(name, text).unwrap();
@@ -367,5 +425,106 @@ mod tests {
         let plan = resolve(&wanted).unwrap();
         let Some(Act::Download { url, .. }) = plan.downloads().next() else { panic!() };
         assert_eq!(url, "https://example.com/arm64");
+    }
+
+    fn exception(value: Value) -> Exception {
+        let mut value = value;
+        value["reason"] = json!("a reason of at least twenty characters");
+        Exception::read(&value, CONFIG, &Place::default()).unwrap()
+    }
+
+    /// What the user excepts on Debian, and the code of the refusal.
+    #[test]
+    fn exceptions_of_the_user_must_be_needed_here() {
+        const RULED: &str = "about = 'r'\n\
+            [[sysctl]]\nkey = 'a.one'\nvalue = '1'\nreason = 'r'\nrules = ['one']\n\
+            [[sysctl]]\nkey = 'a.two'\nvalue = '1'\nreason = 'r'\nrules = ['one', 'two']\n\
+            [[sysctl]]\nkey = 'a.must'\nvalue = '1'\nreason = 'r'\nrules = ['one']\nrequired = true\n";
+        for (value, refused, left) in [
+            (json!({"rule": "one"}), "", vec!["sysctl/a.must", "sysctl/a.two"]),
+            (json!({"rule": "on"}), "TN03805", vec![]),
+            (json!({"rule": "account_unique_id"}), "TN03805", vec![]),
+            (json!({"resource": "sysctl/a.one", "keep": "ruled"}), "TN03805", vec![]),
+            (
+                json!({"rule": "one", "scope": {"families": ["al2023"]}}),
+                "",
+                vec!["sysctl/a.must", "sysctl/a.one", "sysctl/a.two"],
+            ),
+            (
+                json!({"rule": "one", "scope": {"releases": ["bookworm"], "arch": ["x86_64"]}}),
+                "",
+                vec!["sysctl/a.must", "sysctl/a.two"],
+            ),
+        ] {
+            let mut wanted = wanted(&[("ruled", RULED)]);
+            wanted.exceptions.push(exception(value.clone()));
+            match resolve(&wanted) {
+                Ok(plan) => {
+                    let names: Vec<_> = plan.resources.iter().map(Resource::name).collect();
+                    assert_eq!(
+                        (names, refused),
+                        (left.iter().map(|s| (*s).to_owned()).collect(), "")
+                    );
+                }
+                Err(problems) => assert_eq!(problems[0].page.code, refused, "{value}"),
+            }
+        }
+    }
+
+    /// Whatever breaks what Kubernetes requires needs an exception, of whatever kind it is.
+    #[test]
+    fn a_user_value_against_what_is_required_needs_an_exception() {
+        for (name, kind, table) in [
+            (
+                "sysctl/net.ipv4.ip_forward",
+                "sysctl",
+                json!({"key": "net.ipv4.ip_forward", "value": "0"}),
+            ),
+            ("sysctl/kernel.panic", "sysctl", json!({"key": "kernel.panic", "floor": 20})),
+            ("module/overlay", "module", json!({"name": "overlay", "state": "denied"})),
+            ("package-absent/containerd", "package-absent", json!({"name": "containerd"})),
+            ("mask/containerd.service", "mask", json!({"unit": "containerd.service"})),
+            (
+                "directory//etc/cni/net.d",
+                "directory",
+                json!({"path": "/etc/cni/net.d", "mode": "0700"}),
+            ),
+            (
+                "mount//opt",
+                "mount",
+                json!({"path": "/opt", "source": "LABEL=opt", "type": "xfs", "options": ["noexec"]}),
+            ),
+        ] {
+            let read = Resource::read(kind, table.as_object().unwrap(), CONFIG, &Place::default());
+            let mut wanted = Wanted {
+                profiles: vec!["base".into(), "cis".into()],
+                wishes: vec![read.unwrap().0],
+                ..wanted(&[])
+            };
+            let problems = resolve(&wanted).expect_err(name);
+            assert!(
+                ["TN03803", "TN03808"].contains(&problems[0].page.code),
+                "{name}: {problems:?}"
+            );
+            wanted.exceptions.push(exception(json!({"resource": name, "keep": CONFIG})));
+            let plan = resolve(&wanted).unwrap_or_else(|problems| panic!("{name}: {problems:?}"));
+            assert!(plan.exceptions.iter().any(|one| one.feature == CONFIG), "{name}");
+        }
+    }
+
+    /// A shipped exception that decides in no composition hides that profiles agree by now.
+    #[test]
+    fn every_shipped_exception_decides_somewhere() {
+        for name in profile::names() {
+            let mut open = profile::shipped(name).unwrap().exceptions;
+            for (family, beside) in FAMILIES.iter().flat_map(|f| [(f, name), (f, "cis")]) {
+                let profiles = vec![name.to_owned(), beside.to_owned()];
+                let release = family.release.to_owned();
+                let wanted = Wanted { family, release, profiles, ..wanted(&[]) };
+                let kept = resolve(&wanted).map(|plan| plan.exceptions).unwrap_or_default();
+                open.retain(|one| !kept.contains(one));
+            }
+            assert!(open.is_empty(), "{name}: {open:#?}");
+        }
     }
 }

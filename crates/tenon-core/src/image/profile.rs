@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use super::exception::Exception;
 use super::kind::KINDS;
-use super::merge::Exception;
 use super::need::Need;
 use super::resource::{Resource, Scope};
 use crate::codes::image::{BAD_PROFILE, UNKNOWN_PROFILE};
@@ -14,14 +14,18 @@ use crate::problem::{Place, Problem};
 static SHIPPED: &[(&str, &str)] = &[
     ("base", include_str!("../../../../profiles/base.toml")),
     ("cis", include_str!("../../../../profiles/cis.toml")),
+    ("cis-level2", include_str!("../../../../profiles/cis-level2.toml")),
     ("minimal", include_str!("../../../../profiles/minimal.toml")),
     ("stig", include_str!("../../../../profiles/stig.toml")),
     ("fedramp", include_str!("../../../../profiles/fedramp.toml")),
+    ("fedramp-high", include_str!("../../../../profiles/fedramp-high.toml")),
     ("fips", include_str!("../../../../profiles/fips.toml")),
     ("gpu-nvidia", include_str!("../../../../profiles/gpu-nvidia.toml")),
     ("neuron", include_str!("../../../../profiles/neuron.toml")),
     ("efa", include_str!("../../../../profiles/efa.toml")),
     ("selinux", include_str!("../../../../profiles/selinux.toml")),
+    ("selinux-permissive", include_str!("../../../../profiles/selinux-permissive.toml")),
+    ("apparmor", include_str!("../../../../profiles/apparmor.toml")),
 ];
 
 /// Names of the shipped profiles.
@@ -34,7 +38,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 pub struct Profile {
     pub name: String,
     pub about: String,
-    /// Profiles that it stands on.
+    /// Profiles that it stands on; `debian:apparmor` is for one family.
     pub requires: Vec<String>,
     /// Profiles that it cannot stand beside and families that it cannot be made on, with the
     /// reason.
@@ -60,6 +64,14 @@ pub fn shipped(name: &str) -> Result<Profile, Vec<Problem>> {
 }
 
 impl Profile {
+    /// Names of the profiles that it stands on in a family.
+    pub fn stands_on<'a>(&'a self, family: &'a str) -> impl Iterator<Item = &'a str> {
+        self.requires.iter().filter_map(move |name| match name.split_once(':') {
+            Some((only, name)) => (only == family).then_some(name),
+            None => Some(name.as_str()),
+        })
+    }
+
     /// Reads the text of a profile; all that is wrong with it is reported at once.
     pub fn read(name: &str, text: &str) -> Result<Profile, Vec<Problem>> {
         let source = format!("profile:{name}");
@@ -76,7 +88,12 @@ impl Profile {
                 ("requires", Value::Array(list)) => profile.requires = texts(list),
                 ("forbids", Value::Object(table)) => profile.forbids = pairs(table),
                 ("exception", Value::Array(list)) => {
-                    profile.exceptions.extend(list.iter().filter_map(|one| exception(name, one)));
+                    for (at, one) in list.iter().enumerate() {
+                        match Exception::read(one, name, &place(format!("exception[{at}]"))) {
+                            Ok(exception) => profile.exceptions.push(exception),
+                            Err(more) => problems.extend(more),
+                        }
+                    }
                 }
                 ("need", Value::Array(list)) => {
                     for (at, one) in list.iter().enumerate() {
@@ -121,20 +138,6 @@ fn texts(list: &[Value]) -> Vec<String> {
 fn pairs(table: &Map<String, Value>) -> Vec<(String, String)> {
     let pair = |(name, why): (&String, &Value)| Some((name.clone(), why.as_str()?.to_owned()));
     table.iter().filter_map(pair).collect()
-}
-
-/// An exception of a profile or of a config, which is then called `config`.
-pub fn exception(feature: &str, value: &Value) -> Option<Exception> {
-    let table = value.as_object()?;
-    let text = |name: &str| table.get(name).and_then(Value::as_str).map(str::to_owned);
-    Some(Exception {
-        rule: text("rule"),
-        resource: text("resource"),
-        keep: text("keep"),
-        reason: text("reason").unwrap_or_default(),
-        expires: text("expires"),
-        feature: feature.to_owned(),
-    })
 }
 
 #[cfg(test)]

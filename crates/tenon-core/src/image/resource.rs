@@ -65,10 +65,7 @@ impl Resource {
         };
         let mut problems = Vec::new();
         let fields = own_fields(kind, table, place, &mut problems);
-        let key = text_of(table, kind.key).unwrap_or_default();
-        if key.is_empty() {
-            problems.push(bad(place, format!("a {} needs a `{}`", kind.name, kind.key)));
-        }
+        let key = key_of(kind, table, place, &mut problems);
         if !problems.is_empty() {
             return Err(problems);
         }
@@ -97,7 +94,8 @@ impl Resource {
             table.insert(common.to_owned(), value[common].clone());
         }
         if let Some(kind) = kind::find(text("kind")) {
-            table.insert(kind.key.to_owned(), value["key"].clone());
+            let parts = split(kind, text("key"));
+            table.extend(parts.map(|(name, part)| (name.to_owned(), json!(part))));
         }
         let (mut resource, _) = Resource::read(text("kind"), &table, "", place)?;
         let reason = |one: &Value| {
@@ -112,6 +110,16 @@ impl Resource {
     /// `sysctl/net.ipv4.ip_forward`, by which people ask for it.
     pub fn name(&self) -> String {
         format!("{}/{}", self.kind.name, self.key)
+    }
+
+    /// True if a feature is among those that want it.
+    pub fn asked_by(&self, feature: &str) -> bool {
+        self.reasons.iter().any(|reason| reason.feature == feature)
+    }
+
+    /// One part of a key that is made of several: the `file` of a setting.
+    pub fn part(&self, name: &str) -> &str {
+        split(self.kind, &self.key).find(|(found, _)| *found == name).map_or("", |(_, part)| part)
     }
 
     pub fn text(&self, field: &str) -> Option<&str> {
@@ -159,6 +167,35 @@ impl Resource {
     }
 }
 
+/// The names of the fields of a key, each with its part. The last part has no `:`.
+fn split<'k>(kind: &Kind, key: &'k str) -> impl Iterator<Item = (&'static str, &'k str)> {
+    let parts: Vec<&str> = match kind.keys().count() {
+        1 => vec![key],
+        _ => key.rsplit_once(':').map_or(vec![key, ""], |(first, last)| vec![first, last]),
+    };
+    kind.keys().zip(parts)
+}
+
+/// The key of a table: its parts joined by `:`.
+fn key_of(
+    kind: &Kind,
+    table: &Map<String, Value>,
+    place: &Place,
+    problems: &mut Vec<Problem>,
+) -> String {
+    let mut parts = Vec::new();
+    for name in kind.keys() {
+        let part = text_of(table, name).unwrap_or_default();
+        if part.is_empty() {
+            problems.push(bad(place, format!("a {} needs a `{name}`", kind.name)));
+        } else if !parts.is_empty() && part.contains(':') {
+            problems.push(bad(place, format!("`{name}` of a {} has no `:`", kind.name)));
+        }
+        parts.push(part);
+    }
+    parts.join(":")
+}
+
 /// Checks each field of a table against the kind.
 fn own_fields(
     kind: &'static Kind,
@@ -168,7 +205,7 @@ fn own_fields(
 ) -> Map<String, Value> {
     let mut fields = Map::new();
     for (name, value) in table {
-        if name == kind.key || COMMON.contains(&name.as_str()) {
+        if kind.keys().any(|key| key == name) || COMMON.contains(&name.as_str()) {
             continue;
         }
         match kind.field(name) {
@@ -271,6 +308,19 @@ mod tests {
         assert_eq!(resource.rules, ["a", "b"]);
         assert!(scope.holds("debian", "x86_64", "bookworm"));
         assert!(!scope.holds("al2023", "x86_64", "2023"));
+    }
+
+    #[test]
+    fn a_key_of_two_parts_names_both() {
+        let table = json!({"file": "/a:b", "name": "UMASK", "value": "027"});
+        let (one, _) = read("setting", table).unwrap();
+        assert_eq!(one.name(), "setting//a:b:UMASK");
+        assert_eq!((one.part("file"), one.part("name")), ("/a:b", "UMASK"));
+        assert_eq!(Resource::from_json(&one.to_json(), &Place::default()).unwrap().key, one.key);
+        let table = json!({"file": "/a", "name": "U:V", "value": "027"});
+        assert_eq!(read("setting", table).unwrap_err(), ["`name` of a setting has no `:`"]);
+        let table = json!({"path": "/a", "content": "c"});
+        assert_eq!(read("block", table).unwrap_err(), ["a block needs a `marker`"]);
     }
 
     #[test]

@@ -1,11 +1,35 @@
 //! The manifest as a bill of materials, in SPDX 2.3 and CycloneDX 1.6. Both come from the
-//! manifest alone, so the same manifest gives the same bytes.
+//! manifest and the list of Tenon's own crates, so the same manifest gives the same bytes.
+
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
 use crate::plan::digest::sha256;
 
+/// Identifiers of the list of SPDX that a licence is made of here. One that has others is told as
+/// its publisher writes it, and nothing is asserted.
+const LICENCES: &[&str] = &[
+    "0BSD",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "BSL-1.0",
+    "CDLA-Permissive-2.0",
+    "GPL-2.0-only",
+    "GPL-2.0-or-later",
+    "ISC",
+    "LGPL-2.1-or-later",
+    "MIT",
+    "MPL-2.0",
+    "Unicode-3.0",
+    "Unlicense",
+    "Zlib",
+];
+
 /// One thing that the image holds.
+#[derive(Default)]
 struct Part {
     name: String,
     version: String,
@@ -14,13 +38,43 @@ struct Part {
     url: Option<String>,
     sha256: Option<String>,
     licence: Option<String>,
+    /// Who ships it.
+    supplier: Option<String>,
     purl: String,
+    /// Linked into Tenon, and in the image by way of it.
+    linked: bool,
 }
 
-fn parts(manifest: &Value) -> Vec<Part> {
+/// Everything once. `crates` has a line for each crate of Tenon: name, version, licence and
+/// sha256, with tabs between them.
+fn parts(manifest: &Value, crates: &str) -> Vec<Part> {
     let list = |name: &str| manifest[name].as_array().into_iter().flatten();
     let packages = list("packages").map(|one| package(manifest, one));
-    packages.chain(list("components").map(component)).chain(list("images").map(image)).collect()
+    let parts = packages.chain(list("components").map(component)).chain(list("images").map(image));
+    let tenon = tenon(&manifest["tenon"]);
+    let crates = if tenon.is_some() { crates } else { "" };
+    let crates = crates.lines().filter_map(linked);
+    let mut seen = BTreeSet::new();
+    let all = parts.chain(crates).chain(tenon);
+    all.filter(|part| seen.insert(part.purl.clone())).collect()
+}
+
+/// Tenon's own program, if the root has it.
+fn tenon(tenon: &Value) -> Option<Part> {
+    let (version, sum) = (text(tenon, "version"), tenon["sha256"].as_str()?.to_owned());
+    let purl = format!("pkg:generic/tenon@{}?checksum=sha256:{sum}", escaped(&version, b""));
+    let name = "tenon".to_owned();
+    Some(Part { name, version, class: "application", sha256: Some(sum), purl, ..Part::default() })
+}
+
+fn linked(line: &str) -> Option<Part> {
+    let mut words = line.split('\t').map(str::to_owned);
+    let (name, version) = (words.next()?, words.next()?);
+    let purl = format!("pkg:cargo/{}@{}", escaped(&name, b""), escaped(&version, b""));
+    let mut rest = words.map(|word| Some(word).filter(|word| !word.is_empty()));
+    let (licence, sha256) = (rest.next()?, rest.next()?);
+    let class = "library";
+    Some(Part { name, version, class, sha256, licence, purl, linked: true, ..Part::default() })
 }
 
 fn text(value: &Value, name: &str) -> String {
@@ -38,30 +92,32 @@ fn package(manifest: &Value, one: &Value) -> Part {
     // An epoch is a qualifier of an rpm, and part of the version of a deb.
     let (epoch, bare) = match version.split_once(':').filter(|_| kind == "rpm") {
         Some(("0", rest)) => (String::new(), rest.to_owned()),
-        Some((epoch, rest)) => (format!("&epoch={}", escaped(epoch)), rest.to_owned()),
+        Some((epoch, rest)) => (format!("&epoch={}", escaped(epoch, b"")), rest.to_owned()),
         None => (String::new(), version.clone()),
     };
     let purl = format!(
         "pkg:{kind}/{vendor}/{}@{}?arch={}&distro={vendor}-{}{epoch}",
-        escaped(&name),
-        escaped(&bare),
-        escaped(&arch),
-        escaped(&release)
+        escaped(&name, b""),
+        escaped(&bare, b":"),
+        escaped(&arch, b""),
+        escaped(&release, b"")
     );
-    Part { name, version, class: "library", url: None, sha256: None, licence: None, purl }
+    let supplier = one["origin"].as_str().map(str::to_owned);
+    Part { name, version, class: "library", supplier, purl, ..Part::default() }
 }
 
 fn component(one: &Value) -> Part {
     let (name, version, url) = (text(one, "name"), text(one, "version"), text(one, "url"));
     let sum = text(one, "sha256");
     let purl = format!(
-        "pkg:generic/{}@{}?checksum=sha256%3A{sum}&download_url={}",
-        escaped(&name),
-        escaped(&version),
-        escaped(&url)
+        "pkg:generic/{}@{}?checksum=sha256:{sum}&download_url={}",
+        escaped(&name, b""),
+        escaped(&version, b":"),
+        escaped(&url, b":/")
     );
     let licence = one["licence"].as_str().map(str::to_owned);
-    Part { name, version, class: "application", url: Some(url), sha256: Some(sum), licence, purl }
+    let (url, sha256) = (Some(url), Some(sum));
+    Part { name, version, class: "application", url, sha256, licence, purl, ..Part::default() }
 }
 
 fn image(one: &Value) -> Part {
@@ -69,38 +125,39 @@ fn image(one: &Value) -> Part {
     let name = reference.rsplit('/').next().unwrap_or_default().to_owned();
     let purl = format!(
         "pkg:oci/{}@{}?repository_url={}",
-        escaped(&name),
-        escaped(&digest),
-        escaped(&reference)
+        escaped(&name, b""),
+        escaped(&digest, b":"),
+        escaped(&reference, b":/")
     );
     let sha256 = digest.strip_prefix("sha256:").map(str::to_owned);
-    Part {
-        name: reference,
-        version: digest,
-        class: "container",
-        url: None,
-        sha256,
-        licence: None,
-        purl,
-    }
+    let (name, version) = (reference, digest);
+    Part { name, version, class: "container", sha256, purl, ..Part::default() }
 }
 
-/// As package URLs write what is neither a letter nor a digit.
-fn escaped(text: &str) -> String {
+/// As package URLs write what is neither a letter nor a digit, nor allowed in this place.
+fn escaped(text: &str, allowed: &[u8]) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' | b'~' => {
-                out.push(char::from(byte))
-            }
-            other => out.push_str(&format!("%{other:02X}")),
+        let plain = byte.is_ascii_alphanumeric() || b".-_~".contains(&byte);
+        match plain || allowed.contains(&byte) {
+            true => out.push(char::from(byte)),
+            false => out.push_str(&format!("%{byte:02X}")),
         }
     }
     out
 }
 
+/// A licence as an expression of SPDX; None if it holds other words.
+fn expression(licence: &str) -> Option<String> {
+    let written = licence.replace('/', " OR ");
+    let bare = written.replace(['(', ')'], "");
+    let known = |one: &str| LICENCES.contains(&one.trim());
+    let all = bare.split(" AND ").flat_map(|part| part.split(" OR "));
+    all.into_iter().all(known).then_some(written)
+}
+
 /// SPDX 2.3.
-pub fn spdx(manifest: &Value) -> Value {
+pub fn spdx(manifest: &Value, crates: &str) -> Value {
     let name = text(manifest, "name");
     let mut packages = vec![json!({
         "SPDXID": "SPDXRef-image",
@@ -111,10 +168,15 @@ pub fn spdx(manifest: &Value) -> Value {
         "primaryPackagePurpose": "OPERATING-SYSTEM",
     })];
     let mut relationships = vec![relation("SPDXRef-DOCUMENT", "DESCRIBES", "SPDXRef-image")];
-    for (at, part) in parts(manifest).iter().enumerate() {
-        let id = format!("SPDXRef-{at}");
-        packages.push(spdx_package(&id, part));
-        relationships.push(relation("SPDXRef-image", "CONTAINS", &id));
+    let parts = parts(manifest, crates);
+    let id = |at: usize| format!("SPDXRef-{at}");
+    let tenon = parts.len().checked_sub(1).map(id).unwrap_or_default();
+    for (at, part) in parts.iter().enumerate() {
+        packages.push(spdx_package(&id(at), part));
+        relationships.push(match part.linked {
+            true => relation(&tenon, "STATIC_LINK", &id(at)),
+            false => relation("SPDXRef-image", "CONTAINS", &id(at)),
+        });
     }
     json!({
         "spdxVersion": "SPDX-2.3",
@@ -136,6 +198,7 @@ fn relation(from: &str, kind: &str, to: &str) -> Value {
 }
 
 fn spdx_package(id: &str, part: &Part) -> Value {
+    let declared = part.licence.as_deref().and_then(expression);
     let mut package = json!({
         "SPDXID": id,
         "name": part.name,
@@ -143,7 +206,7 @@ fn spdx_package(id: &str, part: &Part) -> Value {
         "downloadLocation": part.url.as_deref().unwrap_or("NOASSERTION"),
         "filesAnalyzed": false,
         "licenseConcluded": "NOASSERTION",
-        "licenseDeclared": part.licence.as_deref().unwrap_or("NOASSERTION"),
+        "licenseDeclared": declared.as_deref().unwrap_or("NOASSERTION"),
         "copyrightText": "NOASSERTION",
         "externalRefs": [{
             "referenceCategory": "PACKAGE-MANAGER",
@@ -154,27 +217,25 @@ fn spdx_package(id: &str, part: &Part) -> Value {
     if let Some(sum) = &part.sha256 {
         package["checksums"] = json!([{"algorithm": "SHA256", "checksumValue": sum}]);
     }
+    if let (Some(words), None) = (&part.licence, &declared) {
+        package["licenseComments"] = json!(format!("the publisher calls it: {words}"));
+    }
+    if let Some(supplier) = &part.supplier {
+        package["supplier"] = json!(format!("Organization: {supplier}"));
+    }
     package
 }
 
 /// CycloneDX 1.6.
-pub fn cyclonedx(manifest: &Value) -> Value {
-    let component = |part: Part| {
-        let mut component = json!({
-            "type": part.class,
-            "bom-ref": part.purl,
-            "name": part.name,
-            "version": part.version,
-            "purl": part.purl,
-        });
-        if let Some(sum) = &part.sha256 {
-            component["hashes"] = json!([{"alg": "SHA-256", "content": sum}]);
-        }
-        if let Some(licence) = &part.licence {
-            component["licenses"] = json!([{"license": {"id": licence}}]);
-        }
-        component
+pub fn cyclonedx(manifest: &Value, crates: &str) -> Value {
+    let parts = parts(manifest, crates);
+    let of = |linked: bool| -> Vec<&str> {
+        parts.iter().filter(|part| part.linked == linked).map(|part| part.purl.as_str()).collect()
     };
+    let mut dependencies = vec![json!({"ref": "image", "dependsOn": of(false)})];
+    if let Some(tenon) = parts.last().filter(|part| part.name == "tenon") {
+        dependencies.push(json!({"ref": tenon.purl, "dependsOn": of(true)}));
+    }
     json!({
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
@@ -192,8 +253,35 @@ pub fn cyclonedx(manifest: &Value) -> Value {
                 "version": manifest["kubernetes"],
             },
         },
-        "components": parts(manifest).into_iter().map(component).collect::<Vec<_>>(),
+        "components": parts.iter().map(cyclonedx_component).collect::<Vec<_>>(),
+        "dependencies": dependencies,
     })
+}
+
+fn cyclonedx_component(part: &Part) -> Value {
+    let mut component = json!({
+        "type": part.class,
+        "bom-ref": part.purl,
+        "name": part.name,
+        "version": part.version,
+        "purl": part.purl,
+    });
+    if let Some(sum) = &part.sha256 {
+        component["hashes"] = json!([{"alg": "SHA-256", "content": sum}]);
+    }
+    if let Some(licence) = &part.licence {
+        component["licenses"] = match expression(licence) {
+            Some(one) if LICENCES.contains(&one.as_str()) && !one.contains(' ') => {
+                json!([{"license": {"id": one}}])
+            }
+            Some(several) => json!([{"expression": several}]),
+            None => json!([{"license": {"name": licence}}]),
+        };
+    }
+    if let Some(supplier) = &part.supplier {
+        component["supplier"] = json!({"name": supplier});
+    }
+    component
 }
 
 /// A UUID made of the manifest's hash, with the bits of version 8.
@@ -215,19 +303,24 @@ mod tests {
     use super::*;
     use crate::image::manifest::tests::sample;
 
+    const CRATES: &str = "clap\t4.5.0\tMIT OR Apache-2.0\tcccc\ntenon-core\t0.1.0\tApache-2.0\t\n";
+
     #[test]
     fn package_urls_are_escaped() {
-        let urls: Vec<_> = parts(&sample()).into_iter().map(|part| part.purl).collect();
-        let sum = "a".repeat(64);
+        let urls: Vec<_> = parts(&sample(), CRATES).into_iter().map(|part| part.purl).collect();
+        let (sum, own) = ("a".repeat(64), "b".repeat(64));
         assert_eq!(
             urls,
             [
-                "pkg:deb/debian/containerd@1%3A1.6.20%2Bds1-1?arch=amd64&distro=debian-bookworm"
+                "pkg:deb/debian/containerd@1:1.6.20%2Bds1-1?arch=amd64&distro=debian-bookworm"
                     .to_owned(),
                 format!(
-                    "pkg:generic/kubelet@1.34.2?checksum=sha256%3A{sum}&download_url=https%3A%2F%2Fdl.k8s.io%2Frelease%2Fv1.34.2%2Fbin%2Flinux%2Famd64%2Fkubelet"
+                    "pkg:generic/kubelet@1.34.2?checksum=sha256:{sum}&download_url=https://dl.k8s.io/release/v1.34.2/bin/linux/amd64/kubelet"
                 ),
-                format!("pkg:oci/pause@sha256%3A{sum}?repository_url=registry.k8s.io%2Fpause"),
+                format!("pkg:oci/pause@sha256:{sum}?repository_url=registry.k8s.io/pause"),
+                "pkg:cargo/clap@4.5.0".to_owned(),
+                "pkg:cargo/tenon-core@0.1.0".to_owned(),
+                format!("pkg:generic/tenon@0.1.0?checksum=sha256:{own}"),
             ]
         );
         let rpm = json!({"base": {"family": "al2023", "release": "2023"}});
@@ -240,27 +333,59 @@ mod tests {
 
     #[test]
     fn spdx_relates_every_package_once() {
-        let document = spdx(&sample());
+        let document = spdx(&sample(), CRATES);
         let packages = document["packages"].as_array().unwrap();
         let relations = document["relationships"].as_array().unwrap();
-        assert_eq!((packages.len(), relations.len()), (4, 4));
+        assert_eq!((packages.len(), relations.len()), (7, 7));
         for package in packages {
             let to = |one: &&Value| one["relatedSpdxElement"] == package["SPDXID"];
             assert_eq!(relations.iter().filter(to).count(), 1);
         }
+        let linked = relations.iter().filter(|one| one["relationshipType"] == "STATIC_LINK");
+        assert!(linked.map(|one| &one["spdxElementId"]).all(|id| *id == packages[6]["SPDXID"]));
+        assert_eq!(packages[1]["supplier"], "Organization: Debian/bookworm");
         assert_eq!(document["creationInfo"]["created"], "2023-11-14T22:13:20Z");
     }
 
     #[test]
     fn cyclonedx_has_hashes_and_a_steady_serial() {
-        let document = cyclonedx(&sample());
-        assert_eq!(document["components"].as_array().unwrap().len(), 3);
+        let document = cyclonedx(&sample(), CRATES);
+        assert_eq!(document["components"].as_array().unwrap().len(), 6);
         assert_eq!(document["components"][1]["hashes"][0]["alg"], "SHA-256");
         assert_eq!(document["components"][1]["licenses"][0]["license"]["id"], "Apache-2.0");
+        assert_eq!(document["dependencies"][1]["dependsOn"].as_array().unwrap().len(), 2);
         let serial = document["serialNumber"].as_str().unwrap();
         assert_eq!(
             (serial.len(), serial),
-            (45, cyclonedx(&sample())["serialNumber"].as_str().unwrap())
+            (45, cyclonedx(&sample(), CRATES)["serialNumber"].as_str().unwrap())
         );
+    }
+
+    #[test]
+    fn a_root_without_tenon_has_none_of_its_crates() {
+        let mut manifest = sample();
+        manifest["tenon"]["sha256"] = Value::Null;
+        assert_eq!(parts(&manifest, CRATES).len(), 3);
+        assert_eq!(cyclonedx(&manifest, CRATES)["dependencies"].as_array().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn licences_are_asserted_only_where_they_are_known() {
+        for (words, told) in [
+            ("MIT", Some("MIT")),
+            ("MIT/Apache-2.0", Some("MIT OR Apache-2.0")),
+            ("(MIT OR Apache-2.0) AND Unicode-3.0", Some("(MIT OR Apache-2.0) AND Unicode-3.0")),
+            (
+                "Apache-2.0 WITH LLVM-exception OR MIT",
+                Some("Apache-2.0 WITH LLVM-exception OR MIT"),
+            ),
+            ("NVIDIA", None),
+            ("MIT AND NVIDIA", None),
+        ] {
+            assert_eq!(expression(words).as_deref(), told, "{words}");
+        }
+        let part = Part { licence: Some("NVIDIA".into()), ..Part::default() };
+        assert_eq!(spdx_package("a", &part)["licenseDeclared"], "NOASSERTION");
+        assert_eq!(cyclonedx_component(&part)["licenses"][0]["license"]["name"], "NVIDIA");
     }
 }

@@ -35,6 +35,102 @@ const WHOLE: &[(&str, Meaning)] = &[
     ("awssecretaccesskey", Meaning::Secret(Class::AwsKey)),
     ("activationid", Meaning::Secret(Class::Activation)),
     ("activationcode", Meaning::Secret(Class::Activation)),
+    ("passin", Meaning::Secret(Class::KeyValue)),
+    ("passout", Meaning::Secret(Class::KeyValue)),
+];
+
+/// Short words for a password: secret as the last word of a name, as in `DB_PASS`. The second is
+/// also the working directory, so it needs a word before it.
+const PASS: &[u8] = b"pass";
+const PWD: &[u8] = b"pwd";
+/// What a test says behind `pass`.
+const VERDICTS: &[&str] = &["ok", "pass", "passed", "fail", "failed"];
+/// The longest number behind `pass` that is a count.
+const LONGEST_COUNT: usize = 5;
+
+/// Ends of names whose objects hold secrets under names of their own.
+const NESTS: &[&str] =
+    &["credential", "credentials", "creds", "secrets", "passwords", "tokens", "auths"];
+/// Ends of names inside such an object that hold no secret, besides [`HARMLESS_ENDS`].
+const PLAIN_IN_NEST: &[&str] = &[
+    "user",
+    "login",
+    "email",
+    "host",
+    "server",
+    "url",
+    "registry",
+    "domain",
+    "region",
+    "zone",
+    "account",
+    "id",
+    "group",
+    "apiversion",
+    "command",
+    "labels",
+    "scope",
+    "updated",
+    "created",
+];
+
+/// What a sentence says of a password instead of telling it; see also [`is_told`].
+const OF_A_PASSWORD: &[&str] = &[
+    "a",
+    "an",
+    "the",
+    "not",
+    "no",
+    "now",
+    "too",
+    "only",
+    "also",
+    "still",
+    "never",
+    "always",
+    "in",
+    "at",
+    "on",
+    "by",
+    "for",
+    "from",
+    "of",
+    "to",
+    "as",
+    "empty",
+    "missing",
+    "wrong",
+    "incorrect",
+    "invalid",
+    "correct",
+    "valid",
+    "right",
+    "set",
+    "unset",
+    "null",
+    "none",
+    "weak",
+    "strong",
+    "short",
+    "long",
+    "old",
+    "new",
+    "same",
+    "different",
+    "bad",
+    "good",
+    "ok",
+    "fine",
+    "known",
+    "unknown",
+    "hidden",
+    "safe",
+    "secret",
+    "sent",
+    "blank",
+    "default",
+    "optional",
+    "mandatory",
 ];
 
 /// Parts of names.
@@ -140,13 +236,47 @@ const HARMLESS_VALUES: &[&str] = &[
 /// What the name says of its value.
 pub fn meaning(name: &[u8]) -> Option<Meaning> {
     let mut buffer = [0; LONGEST];
-    let name = plain(name, &mut buffer);
-    if let Some((_, meaning)) = WHOLE.iter().find(|(whole, _)| *whole == name) {
+    let letters = plain(name, &mut buffer);
+    if let Some((_, meaning)) = WHOLE.iter().find(|(whole, _)| *whole == letters) {
         return Some(*meaning);
     }
-    let secret = PARTS.iter().any(|part| name.contains(part))
-        && !HARMLESS_ENDS.iter().any(|end| name.ends_with(end));
-    secret.then_some(Meaning::Secret(Class::KeyValue))
+    let secret = PARTS.iter().any(|part| letters.contains(part)) && !is_harmless(letters);
+    (secret || is_pass(name)).then_some(Meaning::Secret(Class::KeyValue))
+}
+
+fn is_harmless(letters: &str) -> bool {
+    HARMLESS_ENDS.iter().any(|end| letters.ends_with(end))
+}
+
+/// True for `pass` and `DB_PASS`, not for `bypass`.
+fn is_pass(name: &[u8]) -> bool {
+    let before = name.iter().rposition(|byte| !byte.is_ascii_alphanumeric());
+    let last = &name[before.map_or(0, |at| at + 1)..];
+    let prefixed = before.is_some_and(|at| name[..at].iter().any(u8::is_ascii_alphanumeric));
+    last.eq_ignore_ascii_case(PASS) || prefixed && last.eq_ignore_ascii_case(PWD)
+}
+
+/// True when the object behind this name holds secrets, whatever their names are.
+pub fn is_nest(name: &[u8]) -> bool {
+    let mut buffer = [0; LONGEST];
+    let letters = plain(name, &mut buffer);
+    NESTS.iter().any(|end| letters.ends_with(end))
+}
+
+/// True for a name inside such an object that tells whose or where a secret is.
+pub fn is_plain_in_nest(name: &[u8]) -> bool {
+    let mut buffer = [0; LONGEST];
+    let letters = plain(name, &mut buffer);
+    is_harmless(letters) || PLAIN_IN_NEST.iter().any(|end| letters.ends_with(end))
+}
+
+/// True when a word after "the password is" is the password and not a word about it.
+pub fn is_told(word: &str) -> bool {
+    let letters = word.trim_end_matches(['.', ',', ';', ':', '!', '?', ')']).to_ascii_lowercase();
+    let ordinary = OF_A_PASSWORD.contains(&letters.as_str())
+        || (letters.ends_with("ed") || letters.ends_with("ing"))
+            && letters.bytes().all(|byte| byte.is_ascii_lowercase());
+    !letters.is_empty() && !ordinary && !is_reference(word)
 }
 
 /// True when the value may be one of a secret with this name.
@@ -160,6 +290,9 @@ pub fn is_value(name: &[u8], class: Class, value: &[u8]) -> bool {
     if name == b"passwd" && lower.split_whitespace().any(|word| word == "files") {
         return false;
     }
+    if is_pass(name) && is_verdict(&lower) {
+        return false;
+    }
     // `auth` is also a word; what it names in a registry's config is base64.
     let base64 =
         || text.len() >= 8 && text.bytes().any(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
@@ -167,9 +300,21 @@ pub fn is_value(name: &[u8], class: Class, value: &[u8]) -> bool {
     let mut buffer = [0; LONGEST];
     match class {
         Class::RegistryAuth if plain(name, &mut buffer) == "auth" => base64(),
-        Class::KeyValue if number => plain(name, &mut buffer).contains("passw"),
+        Class::KeyValue if number => is_pass(name) || plain(name, &mut buffer).contains("passw"),
         _ => true,
     }
+}
+
+/// True for what stands behind `pass` in the output of a test: a count, or how it went.
+fn is_verdict(value: &str) -> bool {
+    let first = value.split([' ', ',', ';']).next().unwrap_or_default();
+    let count = first.len() <= LONGEST_COUNT && first.bytes().all(|byte| byte.is_ascii_digit());
+    count || VERDICTS.contains(&first)
+}
+
+/// True for `PASS: name of a test` and `pass: a sentence`, which have no quotes.
+pub fn is_heading(name: &[u8], value: &[u8]) -> bool {
+    is_pass(name) && (name == b"PASS" || value.contains(&b' '))
 }
 
 /// True for what stands where a secret will be: a variable, a template, a mark of ours. The first

@@ -10,6 +10,9 @@ const LONGEST_ITEM: usize = 4 << 10;
 /// For how many lines a word such as `token` makes its neighbours suspicious.
 const NEAR: u8 = 3;
 
+/// Options with a user and a password; the longer ones first.
+const USER_OPTIONS: [&[u8]; 4] = [b"--proxy-user", b"--user", b"-u", b"-U"];
+
 /// A part of a line that must not be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
@@ -32,6 +35,12 @@ pub struct Context {
     table: bool,
     /// Inside a value of several lines that is a secret.
     block: Option<(Block, Class)>,
+    /// Lines for which a program was lately called that takes `-u user:password`.
+    client: u8,
+    /// Inside an object of credentials: how far in the line of its name stands.
+    nest: Option<usize>,
+    /// Where such an object ends that is written in one line.
+    nest_end: usize,
     /// This line sets variables of a unit, whose values are as secret as their owner likes.
     environment: bool,
 }
@@ -52,6 +61,7 @@ impl Context {
     fn enter(&mut self, line: &[u8]) {
         self.token = self.token.saturating_sub(1);
         self.secret = self.secret.saturating_sub(1);
+        self.client = self.client.saturating_sub(1);
         for at in 0..line.len() {
             let begins = |word: &[u8]| {
                 line[at..].get(..word.len()).is_some_and(|text| text.eq_ignore_ascii_case(word))
@@ -60,17 +70,62 @@ impl Context {
                 b't' if begins(b"token") => self.token = NEAR,
                 b'b' if begins(b"bootstrap") => self.token = NEAR,
                 b's' if begins(b"secret") => self.secret = NEAR,
+                b'c' if begins(b"curl ") || begins(b"curl\"") => self.client = NEAR,
+                b'c' if begins(b"ctr ") || begins(b"ctr\"") => self.client = NEAR,
                 b'a' if begins(b"aws") || begins(b"access") => self.secret = self.secret.max(1),
                 _ => {}
             }
         }
         let text = line.trim_ascii();
+        self.nest_end = 0;
+        let own = line.len() - line.trim_ascii_start().len();
+        // An item of a list may stand as far out as the name of the list.
+        let outside = |nest: usize| own < nest || own == nest && text.first() != Some(&b'-');
+        if !text.is_empty() && self.nest.is_some_and(outside) {
+            self.nest = None;
+        }
         self.environment =
             text.starts_with(b"Environment=") || text.starts_with(b"DefaultEnvironment=");
         if text.first() == Some(&b'[') && text.last() == Some(&b']') {
             self.table = text.ends_with(b".auth]") || text.ends_with(b".header]");
         }
     }
+}
+
+impl Context {
+    /// Remembers that an object of credentials begins behind its name, if one does.
+    fn open_nest(&mut self, line: &[u8], from: usize, indent: usize) {
+        let rest = line[from..].trim_ascii_start();
+        let begins = line.len() - rest.len();
+        // What stands inside an object of this line was counted with it.
+        if begins < self.nest_end || self.nest.is_some() {
+            return;
+        }
+        match rest.first() {
+            None => self.nest = Some(indent),
+            Some(b'{' | b'[') => match closing_bracket(rest) {
+                Some(length) => self.nest_end = begins + length,
+                None => self.nest = Some(indent),
+            },
+            Some(_) => {}
+        }
+    }
+}
+
+/// Length of the object or list that begins here; None if it does not end in this text.
+fn closing_bracket(text: &[u8]) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (index, byte) in text.iter().enumerate() {
+        match byte {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(index + 1);
+        }
+    }
+    None
 }
 
 /// Every secret of the line, sorted and apart from each other.
@@ -98,7 +153,7 @@ fn secret_at(line: &[u8], at: usize, context: &mut Context) -> Option<Span> {
         }
         b'-' => match shapes::key_block(rest) {
             Some(length) => span(at, at, at + length, Class::PemKey),
-            None => argument(line, at),
+            None => argument(line, at).or_else(|| user_argument(line, at, context)),
         },
         byte if byte.is_ascii_alphanumeric() && word_begins(line, at) => {
             if let Some((class, length)) = shapes::word(rest) {
@@ -106,6 +161,9 @@ fn secret_at(line: &[u8], at: usize, context: &mut Context) -> Option<Span> {
             }
             if let Some((start, end)) = shapes::bearer(rest) {
                 return span(at, at + start, at + end, Class::Bearer);
+            }
+            if let Some((start, end)) = shapes::told(rest) {
+                return span(at, at + start, at + end, Class::KeyValue);
             }
             by_context(line, at, context)
         }
@@ -190,7 +248,9 @@ fn assignment(line: &[u8], at: usize, context: &mut Context) -> Option<Span> {
             let hidden = context.environment
                 && is_variable(&line[..name.start])
                 && !names::is_plain_variable(text);
-            hidden.then_some(Meaning::Secret(Class::KeyValue))
+            let inside = context.nest.is_some() || at < context.nest_end;
+            let nested = inside && !names::is_plain_in_nest(text);
+            (hidden || nested).then_some(Meaning::Secret(Class::KeyValue))
         })?;
     let blank = line.get(at + 1).is_none_or(u8::is_ascii_whitespace);
     let path = name.start > 0 && line[name.start - 1] == b'/';
@@ -207,6 +267,9 @@ fn assignment(line: &[u8], at: usize, context: &mut Context) -> Option<Span> {
         context.block = Some((Block::Indented(indent), class));
         return None;
     }
+    if line[at] == b':' && (yaml || name.quoted) && names::is_nest(text) {
+        context.open_nest(line, at + 1, indent);
+    }
     let bare = line[at] == b':' && line[at + 1..].trim_ascii().is_empty();
     if bare && (yaml || name.quoted) {
         context.block = Some((Block::Next(indent), class));
@@ -216,9 +279,9 @@ fn assignment(line: &[u8], at: usize, context: &mut Context) -> Option<Span> {
         context.block = Some((Block::List, class));
         return None;
     }
-    let quoted = line[..name.start].iter().any(|byte| matches!(byte, b'"' | b'\''));
+    let quoted = || line[..name.start].iter().any(|byte| matches!(byte, b'"' | b'\''));
     let rest = match (yaml, class) {
-        (true, _) if !quoted => Rest::Whole,
+        (true, _) if !quoted() => Rest::Whole,
         (true, _) | (_, Class::Bearer) => Rest::ToQuote,
         _ => Rest::Word,
     };
@@ -230,7 +293,8 @@ fn assignment(line: &[u8], at: usize, context: &mut Context) -> Option<Span> {
         _ => value_after(line, at + 1, rest, class)?,
     };
     let value = &line[start..end];
-    if !names::is_value(text, class, value) {
+    let heading = line[at] == b':' && !name.quoted && !matches!(line[start - 1], b'"' | b'\'');
+    if !names::is_value(text, class, value) || heading && names::is_heading(text, value) {
         return None;
     }
     let note = (meaning == Meaning::Certificate).then(|| certificate_note(value));
@@ -295,6 +359,10 @@ fn value_after(line: &[u8], at: usize, how: Rest, class: Class) -> Option<(usize
     let mut start = at + line[at..].iter().take_while(|byte| matches!(byte, b'>')).count();
     start += line[start..].iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
     if line.get(start) == Some(&b'[') {
+        // A list of objects: what they hold is judged by its own names.
+        if matches!(line[start + 1..].trim_ascii_start().first(), Some(b'{' | b'[')) {
+            return None;
+        }
         let end = line[start..].iter().position(|byte| *byte == b']');
         return Some((start + 1, end.map_or(line.trim_ascii_end().len(), |end| start + end)));
     }
@@ -353,4 +421,28 @@ fn argument(line: &[u8], at: usize) -> Option<Span> {
     let real =
         start > end && !value.starts_with(b"-") && names::is_value(&line[from..end], class, value);
     real.then_some(Span { from: at, start, end: stop, class, note: None })
+}
+
+/// `-u user:password` and its kin of a program that was called on this line or shortly before.
+/// Who it is stays readable.
+fn user_argument(line: &[u8], at: usize, context: &Context) -> Option<Span> {
+    let begins = at == 0 || shapes::ends_value(line[at - 1]) || line[at - 1] == b',';
+    if context.client == 0 || !begins {
+        return None;
+    }
+    let option = USER_OPTIONS.iter().find(|option| line[at..].starts_with(option))?;
+    let from = at + option.len();
+    let between = |byte: &u8| shapes::ends_value(*byte) || matches!(byte, b',' | b'=');
+    let start = from + line[from..].iter().take_while(|byte| between(byte)).count();
+    let length = line[start..].iter().position(|byte| shapes::ends_value(*byte));
+    let value = &line[start..length.map_or(line.len(), |length| start + length)];
+    let colon = value.iter().position(|byte| *byte == b':')?;
+    let (user, password) = (&value[..colon], &value[colon + 1..]);
+    // Numbers are ids: `-u 1000:1000`.
+    let ids = user.iter().chain(password).all(u8::is_ascii_digit);
+    let real = !ids
+        && !password.starts_with(b"//")
+        && names::is_value(b"password", Class::KeyValue, password);
+    let (start, end) = (start + colon + 1, start + value.len());
+    real.then_some(Span { from: at, start, end, class: Class::KeyValue, note: None })
 }

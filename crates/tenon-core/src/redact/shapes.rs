@@ -14,6 +14,8 @@ const KUBERNETES_TOKEN: &[u8] = b"k8s-aws-v1.";
 const ENCODED_PEM: &[u8] = b"LS0tLS1CRUdJTi";
 const BEGIN: &[u8] = b"-----BEGIN ";
 const END: &[u8] = b"-----END ";
+/// What people call a password when they tell it.
+const SAID: [&[u8]; 3] = [b"password", b"passphrase", b"passwd"];
 /// As long as any label of a key block with its dashes.
 const LABEL: usize = 64;
 
@@ -114,6 +116,24 @@ pub fn bearer(bytes: &[u8]) -> Option<(usize, usize)> {
     // A sentence about bearers has no digits in its next word.
     let digits = rest[..length].iter().any(u8::is_ascii_digit);
     (length >= 8 && digits).then_some((7, 7 + length))
+}
+
+/// The word after "password is": where it starts and ends.
+pub fn told(bytes: &[u8]) -> Option<(usize, usize)> {
+    let begins = |text: &[u8], word: &[u8]| {
+        text.get(..word.len()).is_some_and(|text| text.eq_ignore_ascii_case(word))
+    };
+    let word: &[u8] = SAID.into_iter().find(|word| begins(bytes, word))?;
+    let verb: &[u8] = [b" is ", b" is: ".as_slice(), b" was "]
+        .into_iter()
+        .find(|verb| begins(&bytes[word.len()..], verb))?;
+    let said = word.len() + verb.len();
+    let quote = bytes.get(said).filter(|byte| matches!(byte, b'"' | b'\'' | b'`'));
+    let start = said + usize::from(quote.is_some());
+    let length = run(&bytes[start..], |byte| !ends_value(byte));
+    let text = String::from_utf8_lossy(&bytes[start..start + length]);
+    let known = if quote.is_some() { !names::is_reference(&text) } else { names::is_told(&text) };
+    (known && length > 0).then_some((start, start + length))
 }
 
 /// The part before `@` after `://`, if it is more than a user's name.

@@ -42,6 +42,30 @@ fn corpus() -> Vec<(String, &'static str, Class)> {
         "{\"password\":\n  \"{}\", \"x\": 1}",
         "token:\n  {}\nnext: x",
         "\"secret\" :\n\n\"{}\"\n",
+        "pass={}",
+        "DB_PASS={} next",
+        "db.pass: {}",
+        "pass: {}",
+        "\"pass\":\"{}\"",
+        "PASS={}",
+        "MYSQL_PWD={}",
+        "--pass {} -v",
+        "openssl pkcs12 -passin pass:{} -nodes",
+        "curl -u admin:{} https://h/x",
+        "curl -s -uadmin:{} https://h/x",
+        "curl --user admin:{} https://h",
+        "curl \\\n  --proxy-user 'me:{}' x",
+        "[\"curl\",\"-u\",\"admin:{}\"]",
+        "ctr images pull -u admin:{} repo/x:1",
+        "the password is {}",
+        "Password is: {}.",
+        "password was '{}', change it",
+        "credentials:\n  username: bob\n  key: {}\nnext: x",
+        "credentials:\n- user: bob\n  value: '{}'\n",
+        "\"dbCredentials\": {\"user\": \"bob\", \"k\": \"{}\"}, \"next\": \"kept\"",
+        "\"credentials\": {\n  \"inner\": {\n    \"k\": \"{}\"\n  }\n}\n",
+        "  passwords: {root: {}}",
+        "x {\\\"credentials\\\":{\\\"k\\\":\\\"{}\\\"}}",
     ] {
         add(
             text.replacen("{}", "hunter2CANARY", 1).replace("\\n", "\n"),
@@ -195,6 +219,26 @@ fn near_misses_are_kept() {
         "\"secret\":\n  {\n  \"secretName\": \"x\"\n}",
         "token:\nnext: x",
         "no token:\nstarted the next step",
+        "pass=12 fail=0 skip=1",
+        "pass: 12, fail: 3",
+        "test_pass=88",
+        "PASS: test-foo2 (0.03 s)",
+        "--- PASS: TestFoo1 (0.00s)",
+        "pass: all of the 9 checks are green",
+        "result pass=true pass=ok",
+        "bypass=yes1 compass=n0rth bypass: 10.0.0.0/8",
+        "PWD=/root/x1 OLDPWD=/var",
+        "journalctl -u kubelet:x1",
+        "docker run -u 1000:1000 x",
+        "curl -u 1000:1000 -o x:y",
+        "curl -U http://h",
+        "the password is required; the password is not set; password is Incorrect.",
+        "password was changed",
+        "no credentials:\nkey: x1y2",
+        "credentials:\n  username: bob1\n  server: h1\n  region: eu-west-1\nkey: x1y2",
+        "\"credentials\": {\"username\": \"bob1\"}, \"key\": \"x1y2\"",
+        "imagePullSecrets:\n- name: regcred1",
+        "secrets:\n  - name: x1",
     ] {
         let book = Book::default();
         assert_eq!(text(&book, input), input);
@@ -248,6 +292,17 @@ fn a_key_without_an_end_does_not_hide_the_rest_of_a_log() {
     let out = text(&Book::default(), &input);
     assert!(out.starts_with("<redacted:pem-key:1>") && out.ends_with("after\n"));
     assert!(!out.contains("CANARY"));
+}
+
+#[test]
+fn what_stands_beside_credentials_is_kept() {
+    let input = "\"credentials\": {\"user\": \"bob\", \"k\": \"x1\"}, \"next\": \"kept\"";
+    let out = text(&Book::default(), input);
+    assert!(
+        out.ends_with("{\"user\": \"bob\", \"k\": \"<redacted:key-value:1>\"}, \"next\": \"kept\"")
+    );
+    let out = text(&Book::default(), "curl -u admin:hunter2 https://h/x");
+    assert_eq!(out, "curl -u admin:<redacted:key-value:1> https://h/x");
 }
 
 #[test]

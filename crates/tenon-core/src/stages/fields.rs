@@ -12,6 +12,9 @@ const fn arguments(name: &'static str, doc: &'static str) -> Field {
     Field::new(name, Shape::Map(G::FlagName, &Shape::Text(G::Argument)), doc)
 }
 
+/// The words of `spec.role`.
+pub const ROLES: &[&str] = &["first-master", "master", "control-plane", "worker", "etcd"];
+
 /// The top of a document.
 pub const DOCUMENT: &[Field] = &[
     choice("apiVersion", &["tenon.dev/v1alpha1"], "The one API group.")
@@ -24,7 +27,7 @@ pub const DOCUMENT: &[Field] = &[
 ];
 
 const SPEC: &[Field] = &[
-    choice("role", &["first-master", "master", "control-plane", "worker", "etcd"], "What the machine is; `control-plane` is another word for `master`. Exactly one machine of a cluster is `first-master`.")
+    choice("role", ROLES, "What the machine is: exactly one machine of a cluster is `first-master`. `master` (or `control-plane`) and `etcd` are refused by this version.")
         .required()
         .example("role: worker"),
     object("cluster", CLUSTER, "The cluster that the machine starts or joins."),

@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-use super::machine::{Machine, Role};
+use super::machine::Machine;
 use super::units::{self, Unit};
 use super::{mappings, paths};
 use crate::codes::stages as pages;
@@ -160,10 +160,6 @@ fn safe(request: &Request<'_>) -> Vec<Finding> {
     if texts.into_iter().flatten().any(|text| marks.iter().any(|mark| text.contains(mark))) {
         let fix = "put private keys into pki/ of the asset bundle";
         refuse(unsafe_page, "spec", "the config holds a private key", fix);
-    }
-    if machine.role == Role::Etcd {
-        let fix = "run etcd by other means and name it in spec.controlPlane.etcd.external";
-        refuse(&pages::NOT_SUPPORTED, "spec.role", "the role `etcd` is not supported yet", fix);
     }
     if request.os == Os::FedoraCoreos && !machine.time_servers.is_empty() {
         let fix = "configure chrony in the image";

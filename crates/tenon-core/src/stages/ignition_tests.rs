@@ -76,7 +76,6 @@ fn secrets_of_a_long_life_and_bad_options_are_refused() {
         slugs(BASE, |request| request.binary = Some(short)),
         ["bad-ignition", "bad-ignition"]
     );
-    assert_eq!(slugs(&BASE.replace("worker", "etcd"), |_| {}), ["not-supported-yet"]);
 }
 
 #[test]

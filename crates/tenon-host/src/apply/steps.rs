@@ -230,9 +230,14 @@ impl Work<'_> {
     }
 }
 
+/// What an image switches cloud-init off with.
+const CLOUD_INIT_OFF: &str = "/etc/cloud/cloud-init.disabled";
+
 /// Scripts of the user data that still run may change what the daemons are about to read.
 fn boot_under_way(root: &Root) -> Option<Finding> {
-    let running = root.exists("/run/cloud-init") && !root.exists("/run/cloud-init/result.json");
+    // One that is switched off leaves its directory and no result.
+    let over = ["/run/cloud-init/result.json", "/run/cloud-init/disabled", CLOUD_INIT_OFF];
+    let running = root.exists("/run/cloud-init") && !over.iter().any(|path| root.exists(path));
     let what = "the daemons are started before cloud-init has finished";
     running.then(|| Finding::warning(Problem::new(&codes::host::BOOT_UNDER_WAY, what)))
 }

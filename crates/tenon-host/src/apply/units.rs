@@ -75,9 +75,9 @@ impl<'a> Units<'a> {
         }
         startable(&unit.name, &state)?;
         self.check_required(unit)?;
-        if state.active == "failed" {
-            manager.reset_failed(&unit.name)?;
-        }
+        // Also of a unit that has not failed: the manager counts our starts as it counts those of
+        // a crash loop, and refuses the sixth changed run within ten seconds.
+        manager.reset_failed(&unit.name)?;
         self.job(&unit.name, verb, self.options.unit_timeout.unwrap_or(unit.deadline))?;
         self.still_up(&unit.name, state.restarts)?;
         let warning = self.wait_ready(unit, state.restarts)?;

@@ -82,7 +82,8 @@ impl Eyes {
 
     /// What a bundle knows of a path: the content without secrets, and the mode it had.
     fn collected(&self, path: &str) -> Look {
-        let node = self.source.stat(path).known();
+        // The mode of a link says nothing of the file behind it.
+        let node = self.source.stat(path).known().filter(|node| node.kind != "link");
         let stat = node.as_ref().map(|node| Stat { mode: node.mode, uid: node.uid, gid: node.gid });
         let is_directory = node.is_some_and(|node| node.kind == "directory");
         if is_directory {

@@ -19,7 +19,7 @@ mod processes;
 use tenon_core::checks::cis::Profile;
 use tenon_core::checks::mend::{self, Mending};
 use tenon_core::checks::snapshot::Snapshot;
-use tenon_core::checks::{Finding, drift, kubelet, runtime};
+use tenon_core::checks::{Finding, drift, image, kubelet, runtime};
 use tenon_core::codes;
 use tenon_core::plan::diff::{Changes, Unplanned};
 use tenon_core::plan::step::Phase;
@@ -34,6 +34,8 @@ pub use known::{Known, Wanted, known};
 
 /// Where images stamp the kubelet's version.
 const VERSION_STAMP: &str = "/etc/eks/kubelet-version.txt";
+/// A plan of all profiles has some hundred kilobytes.
+const PLAN_CAP: u64 = 16 << 20;
 
 /// A node under examination.
 pub struct Examination<'a> {
@@ -113,6 +115,13 @@ impl<'a> Examination<'a> {
         self.judge(&|snapshot| runtime::judge(snapshot, &sight))
     }
 
+    /// Judges the node against the plan of the image that it was made from.
+    pub fn image(&mut self) -> Vec<Finding> {
+        let plan = self.eyes.root().and_then(|root| image_plan(root).transpose());
+        let sight = image::Sight { plan, live: self.eyes.is_live() };
+        self.judge(&|snapshot| image::judge(snapshot, &sight))
+    }
+
     /// What `harden --fix` would change.
     pub fn mending(&mut self, known: &Known, findings: &[Finding]) -> Mending {
         if self.snapshot.kubelet_version.is_none() {
@@ -120,6 +129,13 @@ impl<'a> Examination<'a> {
         }
         self.judge(&|snapshot| mend::plan(snapshot, findings))
     }
+}
+
+/// The plan that an image left; the error says why it cannot be read.
+fn image_plan(root: &Root) -> Result<Option<serde_json::Value>, String> {
+    let bytes = root.read(image::PLAN, PLAN_CAP).map_err(|error| error.to_string())?;
+    let read = |bytes: Vec<u8>| serde_json::from_slice(&bytes).map_err(|error| error.to_string());
+    bytes.map(read).transpose()
 }
 
 /// What the plan would change; the error says why that cannot be told.

@@ -449,7 +449,11 @@ impl Job<'_> {
 
     /// What Tenon itself knows or finds out.
     fn own(&mut self, spool: &mut Spool, name: &str) {
-        let item = blank(self.entry, Status::Ok, "");
+        let mut item = blank(self.entry, Status::Ok, "");
+        if let Some(path) = own::file_behind(self.shared, name) {
+            item.node = self.shared.source.stat(&path).known();
+            item.source = path;
+        }
         self.fill(spool, item, |job, sink| {
             let cap = usize::try_from(job.left).unwrap_or(usize::MAX);
             match own::find_out(job, name, sink) {

@@ -7,12 +7,16 @@ use tenon_core::doctor::Metadata;
 
 use super::reach::EACH;
 use crate::gather::environment::Environment;
+use crate::gather::imds::endpoint::is_disabled;
 
 const BODY_CAP: u64 = 64 << 10;
 const DEFAULT: &str = "http://169.254.169.254";
 
-/// Where to ask; None on a machine that is not of EC2.
+/// Where to ask; None on a machine that is not of EC2, and where asking is forbidden.
 pub(super) fn endpoint(environment: &Environment, ec2: bool) -> Option<String> {
+    if is_disabled(environment) {
+        return None;
+    }
     let set = environment.get("AWS_EC2_METADATA_SERVICE_ENDPOINT").map(str::to_owned);
     set.or_else(|| ec2.then(|| DEFAULT.to_owned()))
 }
@@ -95,7 +99,10 @@ pub(super) fn ask(base: &str) -> Metadata {
         local_hostname: Some(service.text("meta-data/local-hostname")),
         local_ipv4: service.text("meta-data/local-ipv4"),
         ipv6_status: service.ask(&format!("{card}/ipv6s")).0,
-        vpc_cidrs: lines(service.text(&format!("{card}/vpc-ipv4-cidr-blocks"))),
+        vpc_cidrs: ["vpc-ipv4-cidr-blocks", "vpc-ipv6-cidr-blocks"]
+            .iter()
+            .flat_map(|leaf| lines(service.text(&format!("{card}/{leaf}"))))
+            .collect(),
         public_ipv4: !service.text("meta-data/public-ipv4").is_empty(),
         tags: (tags_status == 200).then(|| lines(tags)),
         spot_action: service.text("meta-data/spot/instance-action"),

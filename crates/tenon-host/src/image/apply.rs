@@ -16,7 +16,7 @@ use tenon_core::image::item::{Act, Item};
 use tenon_core::image::plan::ImagePlan;
 use tenon_core::problem::Problem;
 
-use super::cache::Cache;
+use super::cache::{self, Cache};
 use super::gap::{Gap, Mend};
 use super::place::{Pinned, wrong_content};
 use super::program::{Program, RUNNING};
@@ -31,6 +31,8 @@ use crate::root::Root;
 /// The schema of the answer.
 pub const SCHEMA: &str = "tenon.image-apply/1";
 const COMMAND_TIME: Duration = Duration::from_secs(3600);
+/// For a fetch that fills the cache.
+const CACHE_TIME: Duration = Duration::from_secs(3600);
 
 /// How a plan is made true.
 #[derive(Clone, Copy)]
@@ -94,42 +96,76 @@ pub fn apply_with(
         false => None,
     };
     let _lock = Lock::take(root, Duration::ZERO)?;
-    let mut site = Site::new(root, plan, facts, options.probe)?;
-    if let Some(cache) = options.cache {
-        cache.check(&site)?;
+    let site = Site::new(root, plan, facts, options.probe)?;
+    let _reading = options.cache.map(|cache| cache.reading(CACHE_TIME)).transpose()?;
+    cache::check(&site, options.cache)?;
+    let mut run = Run::new(site, options, tenon);
+    // Packages may come from repositories that the plan itself makes known.
+    let (sources, rest): (Vec<&Item>, Vec<&Item>) =
+        plan.items.iter().partition(|item| item.is_source());
+    run.make_all(&sources)?;
+    if !options.files_only && packages::change(&mut run.site, options.cache)? {
+        run.report.changed.push("packages".to_owned());
     }
-    let mut report = Report { plan_hash: plan.hash(), ..Report::default() };
-    if !options.files_only && packages::change(&mut site, options.cache)? {
-        report.changed.push("packages".to_owned());
+    run.make_all(&rest)?;
+    run.finish(root)
+}
+
+/// An apply under way.
+struct Run<'a> {
+    site: Site<'a>,
+    options: Options<'a>,
+    tenon: Option<Program>,
+    report: Report,
+    /// What will be recorded.
+    record: Record,
+}
+
+impl<'a> Run<'a> {
+    fn new(site: Site<'a>, options: Options<'a>, tenon: Option<Program>) -> Run<'a> {
+        let report = Report { plan_hash: site.plan.hash(), ..Report::default() };
+        let before_live = site.record.before_live.clone();
+        let plan_hash = report.plan_hash.clone();
+        let record = Record { plan_hash, before_live, ..Record::default() };
+        Run { site, options, tenon, report, record }
     }
-    let before_live = site.record.before_live.clone();
-    let mut record =
-        Record { plan_hash: report.plan_hash.clone(), before_live, ..Record::default() };
-    for item in &plan.items {
-        if options.files_only && needs_programs(&item.act) {
-            report.skipped += 1;
-            continue;
+
+    fn make_all(&mut self, items: &[&Item]) -> Result<(), Problem> {
+        for item in items {
+            if self.options.files_only && needs_programs(&item.act) {
+                self.report.skipped += 1;
+                continue;
+            }
+            (self.options.probe)("item")?;
+            let from = Sources { cache: self.options.cache, tenon: self.tenon.as_ref() };
+            let entry = make(&self.site, item, from, &mut self.report)?;
+            self.record.items.insert(record::name(item), entry);
         }
-        (options.probe)("item")?;
-        let from = Sources { cache: options.cache, tenon: tenon.as_ref() };
-        let entry = make(&site, item, from, &mut report)?;
-        record.items.insert(record::name(item), entry);
+        Ok(())
     }
-    if options.live {
-        report.live = live::effects(plan, root);
+
+    /// Leaves the plan and, last of all files, the record; then changes the kernel, if asked.
+    fn finish(mut self, root: &Root) -> Result<Report, Problem> {
+        if self.options.live {
+            self.report.live = live::effects(self.site.plan, root);
+        }
+        for effect in &self.report.live {
+            // What was there before the first change is what an undo goes back to.
+            let before = || effect.before.clone();
+            self.record.before_live.entry(effect.name.clone()).or_insert_with(before);
+        }
+        store(&self.site, record::PLAN, &self.site.plan.to_json())?;
+        store(&self.site, record::PATH, &self.record.to_json())?;
+        live::change(&self.report.live, root)?;
+        Ok(self.report)
     }
-    for effect in &report.live {
-        // What was there before the first change is what an undo goes back to.
-        record.before_live.entry(effect.name.clone()).or_insert_with(|| effect.before.clone());
-    }
-    store(&site, record::PLAN, &plan.to_json())?;
-    store(&site, record::PATH, &record.to_json())?;
-    live::change(&report.live, root)?;
-    Ok(report)
 }
 
 fn needs_programs(act: &Act) -> bool {
-    matches!(act, Act::Package { .. } | Act::NoPackage { .. } | Act::Command { .. })
+    matches!(
+        act,
+        Act::Package { .. } | Act::NoPackage { .. } | Act::Stamp { .. } | Act::Command { .. }
+    )
 }
 
 fn store(site: &Site<'_>, path: &str, value: &Value) -> Result<(), Problem> {
@@ -185,10 +221,8 @@ fn own(
     entry: &mut Entry,
 ) -> Result<(), Problem> {
     let cached = || {
-        let cache = from.cache.ok_or_else(|| {
-            Problem::new(&NOT_CACHED, format!("{} needs a cache", record::name(item)))
-        })?;
-        cache.open_entry(&item.act)
+        let lacking = || Problem::new(&NOT_CACHED, format!("{} needs a cache", record::name(item)));
+        from.cache.ok_or_else(lacking)?.open_entry(&item.act)
     };
     match &item.act {
         Act::Tenon { path } => {

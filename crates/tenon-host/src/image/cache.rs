@@ -4,18 +4,28 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use tenon_core::codes::host::FILE_WRITE;
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+use tenon_core::codes::host::{BUSY, FILE_WRITE};
 use tenon_core::codes::image::NOT_CACHED;
 use tenon_core::image::cached;
 use tenon_core::image::item::Act;
 use tenon_core::problem::Problem;
 
 use super::site::Site;
+use crate::stop;
 
 #[derive(Debug, Clone)]
 pub struct Cache {
     directory: PathBuf,
+}
+
+/// The right to use a cache, until it is dropped or the process ends.
+#[derive(Debug)]
+pub struct Turn {
+    _held: File,
 }
 
 impl Cache {
@@ -28,6 +38,43 @@ impl Cache {
         let what = || format!("making the cache {}", directory.display());
         let directory = made.map_err(|e| Problem::new(&FILE_WRITE, what()).cause(e))?;
         Ok(Cache { directory })
+    }
+
+    /// Waits until nobody else changes the cache, and keeps others from it while it is held.
+    pub fn turn(&self, wait: Duration) -> Result<Turn, Problem> {
+        self.locked(FlockOperation::NonBlockingLockExclusive, wait)
+    }
+
+    /// Waits until nobody changes the cache; many may read it at once.
+    pub fn reading(&self, wait: Duration) -> Result<Turn, Problem> {
+        self.locked(FlockOperation::NonBlockingLockShared, wait)
+    }
+
+    /// The lock is on the directory itself, so that locking is not a write.
+    fn locked(&self, kind: FlockOperation, wait: Duration) -> Result<Turn, Problem> {
+        let what = format!("locking the cache {}", self.directory.display());
+        let failed = |error: io::Error| Problem::new(&FILE_WRITE, what.clone()).cause(error);
+        let held = File::open(&self.directory).map_err(failed)?;
+        let (end, mut told) = (Instant::now() + wait, false);
+        loop {
+            match rustix::fs::flock(&held, kind) {
+                Ok(()) => return Ok(Turn { _held: held }),
+                Err(Errno::INTR) => {}
+                Err(Errno::WOULDBLOCK) if Instant::now() >= end => {
+                    let what = format!("another fetch uses the cache {}", self.directory.display());
+                    let fix = "wait for it to end, or give another --cache";
+                    return Err(Problem::new(&BUSY, what).fix(fix));
+                }
+                Err(Errno::WOULDBLOCK) => {
+                    if !told {
+                        tracing::info!("waiting: another fetch or apply uses this cache");
+                        told = true;
+                    }
+                    stop::sleep(stop::SLICE)?;
+                }
+                Err(error) => return Err(failed(error.into())),
+            }
+        }
     }
 
     pub fn directory(&self) -> &Path {
@@ -49,42 +96,36 @@ impl Cache {
     pub fn open_entry(&self, act: &Act) -> Result<File, Problem> {
         let path = self.path(act).unwrap_or_default();
         File::open(&path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => missing(&[self.words(act)]),
+            io::ErrorKind::NotFound => missing(&[words(act, Some(self))]),
             _ => Problem::new(&NOT_CACHED, format!("opening {}", path.display())).cause(error),
         })
     }
+}
 
-    /// An entry, as somebody can look for it.
-    fn words(&self, act: &Act) -> String {
-        let path = self.path(act).unwrap_or_default();
-        match act {
-            Act::Download { url, .. } => format!("{} from {url}", path.display()),
-            Act::CachedImage { reference, digest, .. } => {
-                format!("{} with {reference}@{digest}", path.display())
-            }
-            _ => String::new(),
+/// Refuses a plan whose gaps the cache cannot close, naming every entry.
+pub fn check(site: &Site<'_>, cache: Option<&Cache>) -> Result<(), Problem> {
+    let mut lacking = Vec::new();
+    for act in site.plan.items.iter().filter(|item| is_entry(&item.act)) {
+        let there = cache.and_then(|cache| cache.path(&act.act)).is_some_and(|path| path.exists());
+        if !there && !site.gaps(act)?.is_empty() {
+            lacking.push(words(&act.act, cache));
         }
     }
+    if lacking.is_empty() { Ok(()) } else { Err(missing(&lacking)) }
+}
 
-    /// Refuses a plan whose gaps this cache cannot close, naming every entry.
-    pub fn check(&self, site: &Site<'_>) -> Result<(), Problem> {
-        let mut lacking = Vec::new();
-        for item in &site.plan.items {
-            let Some(path) = self.path(&item.act) else { continue };
-            if !path.exists() && !site.gaps(item)?.is_empty() {
-                lacking.push(self.words(&item.act));
-            }
-        }
-        if lacking.is_empty() { Ok(()) } else { Err(missing(&lacking)) }
-    }
+fn is_entry(act: &Act) -> bool {
+    matches!(act, Act::Download { .. } | Act::CachedImage { .. })
+}
 
-    /// The packages for dnf, by file name.
-    pub fn rpms(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.directory.join("rpm")).into_iter().flatten().flatten();
-        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        let mut names: Vec<_> = names.filter(|name| name.ends_with(".rpm")).collect();
-        names.sort_unstable();
-        names
+/// An entry, as somebody can look for it.
+fn words(act: &Act, cache: Option<&Cache>) -> String {
+    let path = cache.and_then(|cache| cache.path(act));
+    let path = path.map_or_else(|| "a cache".to_owned(), |path| path.display().to_string());
+    match act {
+        Act::Download { url, .. } => format!("{path} from {url}"),
+        Act::CachedImage { reference, digest, .. } => format!("{path} with {reference}@{digest}"),
+        _ => path,
     }
 }
 

@@ -20,7 +20,7 @@ const PROGRAMS: &[&str] =
     &["/bin/sh", "/usr/bin/sh", "/usr/lib/systemd/systemd", "/sbin/init", "/usr/bin/env"];
 /// dpkg keeps some kilobytes for each package.
 const STATUS_CAP: u64 = 64 << 20;
-const QUERY_TIME: Duration = Duration::from_secs(120);
+pub(super) const QUERY_TIME: Duration = Duration::from_secs(120);
 
 /// Gathers the facts about a root.
 pub fn gather(root: &Root) -> Result<RootFacts, Problem> {

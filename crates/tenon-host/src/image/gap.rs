@@ -2,12 +2,14 @@
 //! without a gap is left alone.
 
 use tenon_core::codes::Page;
-use tenon_core::codes::image::{ACCOUNT_TAKEN, NO_PAM_LINE, UNKNOWN_OWNER, UNSAFE_IN_ROOT};
+use tenon_core::codes::image::{
+    ACCOUNT_TAKEN, NO_PAM_LINE, REPOSITORY_KEY, UNKNOWN_OWNER, UNSAFE_IN_ROOT,
+};
 use tenon_core::image::accounts::Accounts;
 use tenon_core::image::edit::{self, Argument, BootLine};
 use tenon_core::image::family::Manager;
 use tenon_core::image::item::{Act, Item};
-use tenon_core::image::{cached, packages};
+use tenon_core::image::{cached, key, packages};
 use tenon_core::plan::diff::Owner;
 use tenon_core::plan::digest::sha256;
 use tenon_core::problem::Problem;
@@ -67,6 +69,9 @@ impl Site<'_> {
     /// What this item still asks for.
     pub fn gaps(&self, item: &Item) -> Gaps {
         match &item.act {
+            Act::Key { path, fingerprint, content } => {
+                self.key(path, fingerprint, content.as_deref())
+            }
             Act::Package { name, version, lock } => self.package(name, version.as_deref(), *lock),
             Act::NoPackage { name } => Ok(match self.facts.packages.get(name) {
                 Some(package) => gap("not installed", &package.version, Mend::Own),
@@ -83,6 +88,14 @@ impl Site<'_> {
             Act::File { path, content, mode, owner, if_absent } => {
                 self.file(path, content, *mode, owner, *if_absent)
             }
+            Act::Stamp { path, package } => match self.facts.packages.get(package) {
+                Some(found) => {
+                    // The epoch of a package is its distribution's own.
+                    let version = found.version.rsplit(':').next().unwrap_or_default();
+                    self.file(path, &format!("{package} {version}\n"), 0o644, "root:root", false)
+                }
+                None => Ok(gap("its version", format!("{package} is not installed"), Mend::Own)),
+            },
             Act::Seed { path, content, mode, owner } => {
                 let once = self.record.of(item).is_some() && self.found(path)? != Found::Nothing;
                 match once {
@@ -112,6 +125,22 @@ impl Site<'_> {
         }
     }
 
+    fn key(&self, path: &str, pinned: &str, content: Option<&str>) -> Gaps {
+        let expected = format!("a key with fingerprint {pinned}");
+        let actual = match self.bytes(path)? {
+            None => "nothing".to_owned(),
+            Some(bytes) => match key::fingerprint(&bytes) {
+                Some(found) if found == pinned => return Ok(Vec::new()),
+                Some(found) => format!("a key with fingerprint {found}"),
+                None => "not one key".to_owned(),
+            },
+        };
+        match content {
+            Some(content) => self.write(path, content.to_owned(), 0o644, &expected, &actual),
+            None => Ok(gap(expected, actual, Mend::Refuse(&REPOSITORY_KEY))),
+        }
+    }
+
     fn package(&self, name: &str, version: Option<&str>, lock: bool) -> Gaps {
         let expected = match version {
             Some(version) => format!("installed, version {version}"),
@@ -130,7 +159,7 @@ impl Site<'_> {
             Manager::Apt => self
                 .edited(packages::DPKG_STATUS, "held", |status| packages::dpkg_hold(status, name)),
             Manager::Dnf => self.edited(packages::DNF_LOCKS, "held", |locks| {
-                format!("{locks}{}\n", packages::dnf_lock(name, &package.version))
+                packages::dnf_hold(locks, name, &package.version)
             }),
         };
         Ok(gaps?.into_iter().map(|gap| Gap { actual: "not held".into(), ..gap }).collect())

@@ -7,7 +7,9 @@
 //! place     large files, streamed; unpack takes them out of archives
 //! program   Tenon itself, copied into the root
 //! cache     what fetch brought
-//! fetch     files and packages; registry container images: the only rooms with network
+//! fetch     what a plan needs, by download, registry and the package manager of this machine
+//! download  one file; registry one container image: with fetch the only rooms with network
+//! sources   where packages come from while they are fetched
 //! inside    programs inside the root, in namespaces of their own
 //! packages  installs and removes, by the root's own package manager
 //! apply     all items in order, then the record
@@ -21,6 +23,7 @@
 
 pub mod apply;
 pub mod cache;
+mod download;
 pub mod facts;
 pub mod fetch;
 mod gap;
@@ -36,6 +39,7 @@ mod registry;
 mod running;
 pub mod seal;
 mod site;
+mod sources;
 mod unpack;
 pub mod verify;
 

@@ -1,12 +1,13 @@
 //! Installs what is missing and removes what must not be there, with the root's own package
 //! manager, from the cache and without the network. No service is started by it.
 
+use std::fs;
 use std::time::Duration;
 
-use tenon_core::codes::image::PACKAGES_MISSING;
+use tenon_core::codes::image::{NOT_SIGNED, PACKAGES_MISSING};
 use tenon_core::image::family::Manager;
 use tenon_core::image::item::Act;
-use tenon_core::image::packages::{DPKG_STATUS, Wish, dpkg_torn, fits};
+use tenon_core::image::packages::{DPKG_STATUS, Package, Wish, dpkg_torn, fits};
 use tenon_core::problem::Problem;
 
 use super::cache::Cache;
@@ -14,13 +15,18 @@ use super::site::{Dress, Site};
 use super::{facts, inside};
 use crate::apply::directories::unreadable;
 use crate::apply::discard::discard;
+use crate::apply::files::write_problem;
 use crate::root::Root;
 
 const TIME: Duration = Duration::from_secs(3600);
+const QUERY_TIME: Duration = Duration::from_secs(120);
 /// Asked by Debian's packages before they start a service; 101 says no.
 const POLICY: &str = "/usr/sbin/policy-rc.d";
 const POLICY_TEXT: &str =
     "#!/bin/sh\n# tenon image: no service starts while an image is built\nexit 101\n";
+
+/// What was installed before rpm began: it is there while it works, and when it was stopped.
+const UNDER_WAY: &str = "/usr/lib/tenon/image/packages-under-way";
 
 /// The packages that an apply must install and remove.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -60,31 +66,86 @@ pub fn work<'p>(site: &Site<'p>) -> Work<'p> {
 pub fn change(site: &mut Site<'_>, cache: Option<&Cache>) -> Result<bool, Problem> {
     forget_policy(site.root)?;
     let manager = site.facts.family.manager;
-    let (work, torn) = (work(site), manager == Manager::Apt && is_torn(site)?);
-    if work.is_empty() && !torn {
+    let (work, torn) = (work(site), torn(site)?);
+    if work.is_empty() && torn.is_none() {
         return Ok(false);
     }
     (site.probe)("packages")?;
-    if manager == Manager::Apt {
-        let dress = Dress { mode: 0o755, owner: site.keeper };
-        site.write_file(POLICY, POLICY_TEXT.as_bytes(), dress)?;
-    }
+    begin(site, torn.is_some())?;
+    let directory = cache.map(Cache::directory);
     let finished = match torn {
-        true => inside::run(site.root, None, &manager.finish(), TIME).map(|_| ()),
-        false => Ok(()),
+        // Of rpm there is nothing to finish if nothing had come.
+        Some(came) if manager == Manager::Apt || !came.is_empty() => {
+            inside::run(site.root, directory, &manager.finish(&came), TIME).map(|_| ())
+        }
+        _ => Ok(()),
     };
     let changed = finished.and_then(|()| run(site, manager, &work, cache));
     forget_policy(site.root)?;
     changed?;
+    if site.root.exists(UNDER_WAY) {
+        discard(site.root, UNDER_WAY)?;
+    }
     site.facts.packages = facts::installed(site.root, manager)?;
     Ok(true)
 }
 
-/// True if an earlier run was stopped while dpkg worked.
-fn is_torn(site: &Site<'_>) -> Result<bool, Problem> {
-    let updates = "/var/lib/dpkg/updates";
-    let names = site.root.list(updates).map_err(|error| unreadable(updates, error))?;
-    Ok(dpkg_torn(&site.text(DPKG_STATUS)?, &names))
+/// Leaves what a package manager must find, or the next run after a stop.
+fn begin(site: &Site<'_>, torn: bool) -> Result<(), Problem> {
+    let owner = site.keeper;
+    match site.facts.family.manager {
+        Manager::Apt => {
+            site.write_file(POLICY, POLICY_TEXT.as_bytes(), Dress { mode: 0o755, owner })
+        }
+        // The list of the run that was stopped first still says what there was before.
+        Manager::Dnf if torn => Ok(()),
+        Manager::Dnf => {
+            let line =
+                |(name, package): (&String, &Package)| format!("{name} {}\n", package.version);
+            let list: String = site.facts.packages.iter().map(line).collect();
+            site.write_file(UNDER_WAY, list.as_bytes(), Dress { mode: 0o644, owner })
+        }
+    }
+}
+
+/// What an earlier run was stopped in the middle of: with rpm, the packages that came meanwhile.
+fn torn(site: &Site<'_>) -> Result<Option<Vec<String>>, Problem> {
+    if site.facts.family.manager == Manager::Apt {
+        let updates = "/var/lib/dpkg/updates";
+        let names = site.root.list(updates).map_err(|error| unreadable(updates, error))?;
+        return Ok(dpkg_torn(&site.text(DPKG_STATUS)?, &names).then(Vec::new));
+    }
+    if !site.root.exists(UNDER_WAY) {
+        return Ok(None);
+    }
+    let before = site.text(UNDER_WAY)?;
+    let came = |(name, package): &(&String, &Package)| {
+        !before.lines().any(|line| {
+            line.strip_prefix(name.as_str()).map(str::trim_start) == Some(&package.version)
+        })
+    };
+    let now = site.facts.packages.iter().filter(|(name, _)| *name != "gpg-pubkey");
+    Ok(Some(now.filter(came).map(|(name, _)| name.clone()).collect()))
+}
+
+/// What a package manager of this machine must know of the root's: rpm of another distribution may
+/// look for its database elsewhere.
+pub fn environment(
+    root: &Root,
+    manager: Manager,
+    cache: &Cache,
+) -> Result<Vec<(String, String)>, Problem> {
+    if manager == Manager::Apt {
+        return Ok(Vec::new());
+    }
+    let argv = ["rpm", "--eval", "%_dbpath"].map(str::to_owned);
+    let output = inside::run(root, None, &argv, QUERY_TIME)?;
+    let home = cache.directory().join("dnf/home");
+    let macros = format!("%_dbpath {}\n", String::from_utf8_lossy(&output.stdout).trim());
+    fs::create_dir_all(&home)
+        .and_then(|()| fs::write(home.join(".rpmmacros"), macros))
+        .map_err(|error| write_problem("writing", &home.display().to_string(), error))?;
+    Ok(vec![("HOME".to_owned(), home.display().to_string())])
 }
 
 fn run(
@@ -102,30 +163,35 @@ fn run(
         return Ok(());
     }
     let names: Vec<&str> = work.install.iter().map(|(name, _)| *name).collect();
-    let Some(cache) = cache else {
+    if cache.is_none() {
         let what = format!("without a cache, {} cannot be installed", names.join(", "));
         return Err(Problem::new(&PACKAGES_MISSING, what));
-    };
+    }
     tracing::info!(packages = names.join(" "), "installing packages from the cache");
-    let argv = manager.install(&work.install, &cache.rpms());
-    inside::run(site.root, directory, &argv, TIME).map_err(not_there)?;
+    inside::run(site.root, directory, &manager.install(&work.install), TIME).map_err(told)?;
     Ok(())
 }
 
-/// A package manager that lacks packages says so in its own words.
-fn not_there(problem: Problem) -> Problem {
-    const WORDS: &[&str] = &[
+/// What a package manager says in its own words.
+fn told(problem: Problem) -> Problem {
+    const UNSIGNED: &[&str] = &["GPG check FAILED", "is not signed", "unauthenticated packages"];
+    const MISSING: &[&str] = &[
         "Unable to fetch",
         "Unable to locate",
         "no installation candidate",
         "Unable to find a match",
+        "is set but some packages are missing",
+        "Cannot download",
     ];
-    let says = |line: &String| WORDS.iter().any(|word| line.contains(word));
-    match problem.details.iter().any(says) {
-        true => Problem::new(&PACKAGES_MISSING, "the cache lacks packages of the plan")
-            .details(problem.details.clone()),
-        false => problem,
-    }
+    let says = |words: &[&str]| {
+        problem.details.iter().any(|line| words.iter().any(|word| line.contains(word)))
+    };
+    let (page, what) = match (says(UNSIGNED), says(MISSING)) {
+        (true, _) => (&NOT_SIGNED, "a package is not signed by the key of its repository"),
+        (_, true) => (&PACKAGES_MISSING, "the cache lacks packages of the plan"),
+        _ => return problem,
+    };
+    Problem::new(page, what).details(problem.details.clone())
 }
 
 /// Removes the answer to packages that a killed run left; one of somebody else stays.

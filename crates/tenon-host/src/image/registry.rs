@@ -12,7 +12,7 @@ use tenon_core::codes::image::{BAD_ARCHIVE, FETCH_REFUSED, FETCH_STOPPED};
 use tenon_core::image::cached::digits;
 use tenon_core::problem::Problem;
 
-use super::fetch::{Source, agent, download};
+use super::download::{Limits, Source, agent, download};
 use super::place::Pinned;
 use crate::apply::files::write_problem;
 use crate::gather::environment::Environment;
@@ -121,7 +121,7 @@ impl Pull<'_> {
         if !path.exists() {
             let pinned = Pinned { sha256, name: &url };
             let source = Source { pinned, headers: &self.headers };
-            download(source, &path, self.environment, super::fetch::SILENCE)?;
+            download(source, &path, self.environment, Limits::default())?;
         }
         blobs.insert(sha256.to_owned(), path.clone());
         Ok(path)
@@ -213,6 +213,7 @@ fn archive(
     let file = tar.into_inner()?;
     file.sync_all()?;
     fs::rename(&part, to)?;
+    File::open(to.parent().unwrap_or(Path::new(".")))?.sync_all()?;
     file.metadata().map(|meta| meta.len())
 }
 

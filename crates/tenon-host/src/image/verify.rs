@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use tenon_core::codes::image::{BAD_PLAN, NO_PLAN_IN_ROOT};
 use tenon_core::image::check::{Check, Half, State};
-use tenon_core::image::effective::{self, SSHD, SYSCTL_LAST, SYSCTL_PLACES, suits};
+use tenon_core::image::effective::{self, SSHD, SUDO, SYSCTL_LAST, SYSCTL_PLACES, suits};
 use tenon_core::image::item::{Act, Item};
 use tenon_core::image::plan::ImagePlan;
 use tenon_core::image::resource::Resource;
@@ -51,6 +51,7 @@ pub fn verify(plan: &ImagePlan, root: &Root, kernel: Option<&Root>) -> Result<Ve
     }
     checks.extend(sysctls(&site)?);
     checks.extend(sshd(&site)?);
+    checks.extend(sudo(&site)?);
     if let Some(kernel) = kernel {
         checks.extend(running::checks(plan, kernel));
     }
@@ -79,7 +80,7 @@ fn check(site: &Site<'_>, item: &Item) -> Check {
     let (act, key) = item.act.name();
     let mut check = Check {
         act: act.to_owned(),
-        key: key.to_owned(),
+        key: key.into_owned(),
         half: Half::Files,
         state: State::Pass,
         expected: String::new(),
@@ -161,6 +162,23 @@ fn sshd(site: &Site<'_>) -> Result<Vec<Check>, Problem> {
             let value = one.text("value").unwrap_or_default();
             let same = |actual: &str| actual.split_whitespace().eq(value.split_whitespace());
             effective_check(one, effective::sshd(&files, &one.key), same)
+        })
+        .collect())
+}
+
+/// The value that sudo works with, over all included files.
+fn sudo(site: &Site<'_>) -> Result<Vec<Check>, Problem> {
+    if !site.root.exists(SUDO) {
+        return Ok(Vec::new());
+    }
+    let files = texts(site, &[SUDO, "/etc/sudoers.d/*"].map(str::to_owned))?;
+    let wanted = site.plan.resources.iter().filter(|one| one.kind.name == "sudo");
+    Ok(wanted
+        .map(|one| {
+            let value = one.text("value").unwrap_or("on");
+            let winner = effective::sudo(&files, &one.key);
+            let check = effective_check(one, winner, |actual| actual == value);
+            Check { expected: value.to_owned(), ..check }
         })
         .collect())
 }

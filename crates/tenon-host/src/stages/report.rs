@@ -15,7 +15,7 @@ use crate::root::Root;
 use crate::systemd::{self, Manager};
 
 /// Every stage that can be reset.
-pub const STAGES: [&str; 6] = ["assets", "prepare", "bootstrap", "addons", "join", "cleanup"];
+pub const STAGES: [&str; 5] = ["assets", "prepare", "bootstrap", "addons", "cleanup"];
 const TIMELINE_CAP: u64 = 16 << 20;
 
 /// The stages of a machine as they are now.

@@ -136,7 +136,11 @@ impl Fake {
                 self.0.lock().unwrap().log.push(member);
                 connection.reply(&header, &()).await
             }
-            "ResetFailedUnit" => connection.reply(&header, &()).await,
+            "ResetFailedUnit" => {
+                let name: String = call.body().deserialize()?;
+                self.0.lock().unwrap().log.push(format!("{member} {name}"));
+                connection.reply(&header, &()).await
+            }
             "LoadUnit" => {
                 let name: String = call.body().deserialize()?;
                 connection.reply(&header, &unit_path(&name)).await

@@ -1,6 +1,6 @@
 //! `tenon eks-token`: the credential program of an EKS kubeconfig.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use tenon_core::codes::usage::BAD_USAGE;
 use tenon_core::facts::Instance;
@@ -11,6 +11,9 @@ use tenon_host::gather::imds::values::is_region;
 use tenon_host::gather::imds::{Imds, Options};
 
 use crate::output::{self, Outcome};
+
+/// How long the metadata service is asked for the region: a client waits for the token.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Credentials: AWS_* variables, the container's endpoint, the instance role.
@@ -45,18 +48,32 @@ fn refuse_bad(cluster: &str, region: Option<&str>) -> Result<(), Problem> {
     }
 }
 
+/// The instance that this runs on.
+fn region_here(imds: &mut Result<Imds, Problem>) -> Result<Instance, Problem> {
+    let asked = match imds {
+        Ok(imds) => imds.identity(false),
+        Err(problem) => Err(problem.clone()),
+    };
+    let advice = "name the region with --region or AWS_REGION; on an instance, let its metadata service answer";
+    asked.map(|first| first.instance).map_err(|problem| problem.fix(advice))
+}
+
 pub fn run(args: &Args) -> Outcome {
     let environment = Environment::of_process();
     let version = eks_token::api_version(environment.get("KUBERNETES_EXEC_INFO"))?;
-    let mut imds = Imds::new(Options::new(&environment)?);
+    let mut options = Options::new(&environment);
+    if let Ok(options) = &mut options {
+        options.patience.whole = PATIENCE;
+    }
+    let mut imds = options.map(Imds::new);
     let named = args.region.as_deref();
     let named = named.or_else(|| environment.first(&["AWS_REGION", "AWS_DEFAULT_REGION"]));
     refuse_bad(&args.cluster_name, named)?;
     let instance = match named {
         Some(region) => Instance { region: region.to_owned(), ..Instance::default() },
-        None => imds.first_round(false)?.instance,
+        None => region_here(&mut imds)?,
     };
-    let mut cloud = Cloud::new(&instance, environment, Some(&mut imds));
+    let mut cloud = Cloud::new(&instance, environment, imds.as_mut().ok());
     let role = args.role_arn.as_deref();
     let minted = eks_token::mint(&mut cloud, &args.cluster_name, role, SystemTime::now())?;
     // A client reads this, whatever --output says.

@@ -1,6 +1,7 @@
 //! `tenon logs collect`: one file with everything a diagnosis needs.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -24,6 +25,9 @@ use crate::output::{self, Failure, Outcome};
 
 const DEFAULT_DIRECTORY: &str = "var/log/tenon";
 const PACKED_END: &str = ".tar.gz";
+/// Ends of names that say another format.
+const OTHER_ENDS: [&str; 12] =
+    ["zst", "zstd", "tzst", "xz", "txz", "bz2", "tbz", "tbz2", "lz4", "zip", "7z", "tar"];
 /// Memory, for a node whose disk is full.
 const SPARE_DIRECTORY: &str = "run/tenon";
 
@@ -35,7 +39,7 @@ enum Packing {
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// File, directory, or - for standard output [default: /var/log/tenon]
-    #[arg(long, value_name = "FILE|DIR|-")]
+    #[arg(long, value_name = "FILE|DIR|-", value_parser = out)]
     out: Option<PathBuf>,
     /// How the bundle is packed
     #[arg(long, value_enum, value_name = "gz", default_value = "gz")]
@@ -85,6 +89,7 @@ pub struct Args {
     /// Send the bundle to a bucket with the node's role; the key may hold
     /// {instance}, {utc} and {cluster}
     #[arg(long, value_name = "s3://BUCKET/KEY", conflicts_with = "upload_url")]
+    #[arg(value_parser = packed_name)]
     upload: Option<String>,
     /// Send the bundle with a PUT to a presigned address
     #[arg(long, value_name = "URL")]
@@ -92,6 +97,23 @@ pub struct Args {
     /// How progress is told
     #[arg(long, value_enum, value_name = "auto|bar|json|none", default_value = "auto")]
     progress: Style,
+}
+
+/// Where the bundle goes; a directory may be called as it likes.
+fn out(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    if path.is_dir() { Ok(path) } else { packed_name(text).map(PathBuf::from) }
+}
+
+/// A name that does not promise another packing than the one that is written.
+fn packed_name(text: &str) -> Result<String, String> {
+    let end = Path::new(text).extension().map(|end| end.to_ascii_lowercase());
+    match OTHER_ENDS.iter().find(|other| end.as_deref() == Some(OsStr::new(other))) {
+        Some(other) => {
+            Err(format!("the bundle is a gzip, not a .{other}: end the name with {PACKED_END}"))
+        }
+        None => Ok(text.to_owned()),
+    }
 }
 
 fn size(text: &str) -> Result<u64, String> {

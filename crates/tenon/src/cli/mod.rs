@@ -93,6 +93,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use tenon_core::codes::usage::BAD_USAGE;
+use tenon_core::problem::Problem;
 
 use self::names::CalledAs;
 use crate::logging::{self, Volume};
@@ -254,7 +256,32 @@ impl Command {
         false
     }
 
+    /// True where `--facts` has a meaning. The others would work on as if it were not there.
+    fn takes_facts(&self) -> bool {
+        match self {
+            Command::Init(_)
+            | Command::Plan(_)
+            | Command::Bootstrap(_)
+            | Command::Facts(_)
+            | Command::Config(_)
+            | Command::Explain(_)
+            | Command::MaxPods(_)
+            | Command::Logs(logs::Command::Collect(_))
+            | Command::Validate(_)
+            | Command::Harden(_) => true,
+            // It says by itself why not.
+            #[cfg(feature = "desk")]
+            Command::Rehearse(_) => true,
+            _ => false,
+        }
+    }
+
     fn run(self, global: &Global) -> Outcome {
+        if global.facts.is_some() && !self.takes_facts() {
+            let what = "`--facts` means nothing to this command";
+            let problem = Problem::new(&BAD_USAGE, what).why("it reads no facts of a machine");
+            return Err(problem.fix("leave --facts out").into());
+        }
         match self {
             Command::Init(args) => init::run(&args, global),
             Command::Plan(args) => plan::run(&args, global),

@@ -150,7 +150,7 @@ fn alone(root: &Root) -> Result<Lock, Problem> {
 
 fn init(args: &InitArgs, global: &Global) -> Outcome {
     let root = open_root(global)?;
-    let machine = args.identity.machine(&root, global)?;
+    let machine = args.identity.machine(&root)?;
     let machine = machine.as_ref();
     let identity = args.identity.required(machine)?;
     let now = now();
@@ -179,7 +179,7 @@ fn init(args: &InitArgs, global: &Global) -> Outcome {
 
 fn renew(args: &RenewArgs, global: &Global) -> Outcome {
     let root = open_root(global)?;
-    let machine = args.identity.machine(&root, global)?;
+    let machine = args.identity.machine(&root)?;
     let identity = args.identity.identity(machine.as_ref())?;
     let due = match (args.all, args.within) {
         (true, _) => Due::All,
@@ -224,7 +224,7 @@ fn show(global: &Global) -> Outcome {
 
 fn run_check(args: &CheckArgs, global: &Global) -> Outcome {
     let root = open_root(global)?;
-    let machine = args.identity.machine(&root, global)?;
+    let machine = args.identity.machine(&root)?;
     let identity = args.identity.identity(machine.as_ref())?;
     let inspection =
         Inspection { identity: identity.as_ref(), now: now(), warn_days: args.warn_days };

@@ -1,16 +1,17 @@
 //! Which node the certificates are for: flags over the machine's config over defaults.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use ipnet::IpNet;
+use tenon_core::codes::host::FILE_READ;
 use tenon_core::codes::pki::PKI_INPUT;
 use tenon_core::pki::{Identity, San};
 use tenon_core::problem::{Place, Problem};
 use tenon_core::stages::{Machine, Role, load, paths};
 use tenon_host::root::Root;
 
-use super::Global;
-use super::node_args::node_path;
+use super::node_args::read_file;
 use crate::output::Failure;
 
 const CONFIG_CAP: u64 = 1 << 20;
@@ -19,9 +20,9 @@ const DOMAIN: &str = "cluster.local";
 
 #[derive(Debug, clap::Args)]
 pub struct IdentityArgs {
-    /// MachineConfig [default: /etc/tenon/config.yaml, if there]
+    /// MachineConfig [default: /etc/tenon/config.yaml below --root, if there]
     #[arg(long, value_name = "FILE")]
-    config: Option<String>,
+    config: Option<PathBuf>,
     /// Name of the node [default: the host name]
     #[arg(long, value_name = "NAME")]
     node_name: Option<String>,
@@ -51,19 +52,19 @@ fn san(text: &str) -> Result<San, String> {
 
 impl IdentityArgs {
     /// The machine's config, if one is named or in its place.
-    pub fn machine(&self, root: &Root, global: &Global) -> Result<Option<Machine>, Failure> {
-        let named = self.config.as_deref().map(|path| node_path(path, global));
-        let path = named.as_deref().unwrap_or(paths::CONFIG);
-        let read = root.read(path, CONFIG_CAP).map_err(|error| {
-            Problem::new(&tenon_core::codes::host::FILE_READ, format!("reading {path}"))
-                .cause(error)
-        })?;
-        let Some(bytes) = read else {
-            return match named {
-                None => Ok(None),
-                Some(_) => Err(lacking(&format!("there is no {path}"), "--config").into()),
-            };
+    pub fn machine(&self, root: &Root) -> Result<Option<Machine>, Failure> {
+        let (path, read) = match &self.config {
+            // What an argument names is a file of whoever runs the command, not of the node.
+            Some(path) => (path.display().to_string(), Some(read_file(path)?)),
+            None => {
+                let path = paths::CONFIG;
+                let read = root.read(path, CONFIG_CAP).map_err(|error| {
+                    Problem::new(&FILE_READ, format!("reading {path}")).cause(error)
+                })?;
+                (path.to_owned(), read)
+            }
         };
+        let Some(bytes) = read else { return Ok(None) };
         let text = String::from_utf8_lossy(&bytes);
         load(&text, &format!("file://{path}"))
             .map(Some)

@@ -6,7 +6,7 @@ use serde_json::json;
 use tenon_core::bootstrap_token::discovery::CaHash;
 use tenon_core::bootstrap_token::secret::{Listed, USAGES, Wish};
 use tenon_core::bootstrap_token::{Token, is_id};
-use tenon_core::codes::cluster::{API_NOT_FOUND, BAD_KUBECONFIG, BAD_TOKEN, BAD_TTL};
+use tenon_core::codes::cluster::{API_NOT_FOUND, BAD_KUBECONFIG};
 use tenon_core::config::grammar;
 use tenon_core::pki::Certificate;
 use tenon_core::problem::Problem;
@@ -30,8 +30,8 @@ pub enum Command {
 #[command(after_help = "Example: tenon token create --ttl 2h --print-join")]
 pub struct CreateArgs {
     /// How long the token lives
-    #[arg(long, value_name = "TIME", default_value = "24h")]
-    ttl: String,
+    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = ttl)]
+    ttl: Duration,
     /// The token lives until it is deleted
     #[arg(long, conflicts_with = "ttl")]
     never_expires: bool,
@@ -65,7 +65,7 @@ pub struct ListArgs {
 #[command(after_help = "Example: tenon token delete abcdef")]
 pub struct DeleteArgs {
     /// Ids, or whole tokens
-    #[arg(value_name = "ID", required = true)]
+    #[arg(value_name = "ID", required = true, value_parser = id)]
     ids: Vec<String>,
     #[command(flatten)]
     cluster: ClusterArgs,
@@ -81,7 +81,7 @@ pub fn run(command: &Command, global: &Global) -> Outcome {
 
 fn create(args: &CreateArgs, global: &Global) -> Outcome {
     let wish = Wish {
-        expires: args.expires()?,
+        expires: (!args.never_expires).then(|| now().saturating_add(args.ttl.as_secs())),
         usages: args.usages.clone(),
         description: args.description.clone(),
     };
@@ -103,17 +103,17 @@ fn create(args: &CreateArgs, global: &Global) -> Outcome {
     }
 }
 
-impl CreateArgs {
-    fn expires(&self) -> Result<Option<u64>, Problem> {
-        if self.never_expires {
-            return Ok(None);
-        }
-        let life = grammar::duration(&self.ttl).filter(|life| *life >= Duration::from_secs(1));
-        match life {
-            Some(life) => Ok(Some(now().saturating_add(life.as_secs()))),
-            None => Err(Problem::new(&BAD_TTL, "--ttl is not a duration above zero")),
-        }
-    }
+/// A token that never expires stays a key to the cluster for ever: that must be asked for by name.
+fn ttl(text: &str) -> Result<Duration, String> {
+    let life = grammar::duration(text).filter(|life| *life >= Duration::from_secs(1));
+    life.ok_or_else(|| "a time above zero such as 24h; or use --never-expires".to_owned())
+}
+
+/// An id, also as the first half of a whole token.
+fn id(text: &str) -> Result<String, String> {
+    let whole = text.contains('.').then(|| Token::parse(text).ok()).flatten();
+    let id = whole.map(|token| token.id).or_else(|| is_id(text).then(|| text.to_owned()));
+    id.ok_or_else(|| "six characters of a-z and 0-9, or a whole token".to_owned())
 }
 
 /// What a joining machine must know besides the token.
@@ -169,14 +169,9 @@ fn list(args: &ListArgs, global: &Global) -> Outcome {
 }
 
 fn delete(args: &DeleteArgs, global: &Global) -> Outcome {
-    let id = |text: &String| match text.split_once('.') {
-        Some(_) => Token::parse(text).map(|token| token.id),
-        None if is_id(text) => Ok(text.clone()),
-        None => Err(Problem::new(&BAD_TOKEN, "that is not the id of a token")),
-    };
-    let ids = args.ids.iter().map(id).collect::<Result<Vec<_>, _>>()?;
+    let ids = &args.ids;
     let client = args.cluster.client(global)?;
-    for id in &ids {
+    for id in ids {
         if !tokens::delete(&client, id).map_err(Problem::from)? {
             return Err(Problem::new(&API_NOT_FOUND, format!("there is no token {id}"))
                 .fix("`tenon token list` names those that there are")

@@ -21,7 +21,8 @@ const USUAL: [Family; 4] = [Family::Config, Family::Drift, Family::Cis, Family::
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Families: config, drift (files against record and plan), cis, runtime
-(the running node; asks the kubelet), image. All but runtime without --only.
+(the running node; asks the kubelet), image (files and settings against the
+plan of its image). All but runtime without --only.
 
 Examples:
   tenon validate node.yaml
@@ -109,10 +110,7 @@ fn judge(
             Family::Drift => examination.drift(known),
             Family::Cis => examination.cis(profile),
             Family::Runtime => examination.runtime(known),
-            Family::Image => vec![
-                Finding::new(Family::Image, "image", "the image as it was built")
-                    .not_applicable("comes with `tenon image`, which this version does not have"),
-            ],
+            Family::Image => examination.image(),
         });
     }
     Ok(report)

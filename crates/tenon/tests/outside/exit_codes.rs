@@ -235,6 +235,16 @@ fn code_7_row_35_a_read_only_etc() {
 }
 
 #[test]
+fn code_7_a_limit_on_the_size_of_files_is_no_signal() {
+    let desk = Desk::new();
+    let before = files_below(desk.root.path());
+    let script = "ulimit -f 0; exec \"$0\" init --skip run --root \"$1\"";
+    let output = desk.command("/bin/sh", &["-c", script, TENON, desk.root()]).output().unwrap();
+    assert_failure(&output, 7, &["TN07", "File too large"]);
+    assert_eq!(files_below(desk.root.path()), before, "nothing half written stays");
+}
+
+#[test]
 fn code_7_files_that_are_not_there() {
     for arguments in [
         &["config", "check", "-c", "/nowhere/node.yaml"][..],
@@ -327,6 +337,9 @@ fn code_64_bad_usage() {
         &["init", "--imds-timeout", "soon"],
         &["init", "--config-source", ""],
         &["rehearse", "--facts", "facts.json"],
+        &["doctor", "--offline", "--facts", "facts.json"],
+        &["status", "--facts", "facts.json"],
+        &["logs", "list", "--facts", "facts.json"],
         &["plan", "--output", "xml"],
         &["net", "udev", "--interface", "eth0", "--action", "spin"],
         &["explain", "spec.nope"],

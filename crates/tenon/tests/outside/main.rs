@@ -10,6 +10,7 @@ mod desk;
 mod determinism;
 mod dropin;
 mod exit_codes;
+mod image;
 mod output;
 mod phases;
 mod quoting;

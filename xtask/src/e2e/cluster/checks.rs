@@ -57,7 +57,7 @@ fn is_true(object: &Value, condition: &str) -> bool {
 }
 
 /// The kubelet asks for a serving certificate; it is approved as an administrator would.
-fn serving_certificate(plane: &mut ControlPlane, node: &str) -> anyhow::Result<()> {
+pub fn serving_certificate(plane: &mut ControlPlane, node: &str) -> anyhow::Result<()> {
     let path = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
     let mut request = plane.wait_until("the kubelet asks for a certificate", 60, |plane| {
         let list = plane.get_json(path)?;

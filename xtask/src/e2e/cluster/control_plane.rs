@@ -27,6 +27,8 @@ pub struct ControlPlane<'a> {
     place: PathBuf,
     pub pki: Pki,
     daemons: Vec<(&'static str, Child)>,
+    /// Every wait takes so many times as long: an emulated machine is slow.
+    patience: u64,
 }
 
 impl<'a> ControlPlane<'a> {
@@ -41,7 +43,8 @@ impl<'a> ControlPlane<'a> {
             shape.node()
         );
         fs::write(place.join("tokens.csv"), tokens)?;
-        let mut plane = ControlPlane { network, place, pki, daemons: Vec::new() };
+        let mut plane =
+            ControlPlane { network, place, pki, daemons: Vec::new(), patience: shape.patience };
         let etcd = ETCD.ready(&stage.cache)?.join("usr/bin/etcd");
         plane.start_etcd(&etcd)?;
         plane.start_api_server(shape)?;
@@ -193,6 +196,7 @@ impl<'a> ControlPlane<'a> {
         seconds: u64,
         mut look: impl FnMut(&Self) -> anyhow::Result<Option<T>>,
     ) -> anyhow::Result<T> {
+        let seconds = seconds * self.patience;
         let deadline = Instant::now() + Duration::from_secs(seconds);
         loop {
             if let Some(found) = look(self)? {

@@ -10,13 +10,14 @@ mod harden;
 mod pki;
 mod shape;
 mod timeline;
+pub mod vm;
 
 use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use self::control_plane::{ControlPlane, TOKEN};
 use self::shape::Shape;
@@ -136,6 +137,7 @@ pub fn run_on_image(
         disk.write(&path, "[Unit]\nConditionVirtualization=!container\n")?;
     }
     disk.write("etc/systemd/system/ssh.service.d/90-lab.conf", HOST_KEYS)?;
+    disk.write("etc/default/chrony", CLOCK)?;
     let start = Instant::now();
     let machine = Machine::boot(&disk, &network)?;
     checks::becomes_ready(&mut plane, &shape)?;
@@ -149,9 +151,11 @@ pub fn run_on_image(
     Ok(cases)
 }
 
-/// The clock and the modules are the host's, and no machine here may touch them.
-const OF_THE_HOST: &[&str] =
-    &["chrony.service", "systemd-modules-load.service", "run-rpc_pipefs.mount"];
+/// Modules are the host's, and no machine here may load one.
+const OF_THE_HOST: &[&str] = &["systemd-modules-load.service", "run-rpc_pipefs.mount"];
+
+/// The clock is the host's, too: chrony looks at it and leaves it alone.
+const CLOCK: &str = "DAEMON_OPTS=\"-F 1 -x\"\n";
 
 /// A sealed image has no keys of a host; cloud-init makes them, which does not run here.
 const HOST_KEYS: &str = "[Service]
@@ -175,20 +179,23 @@ fn node_disk(stage: &Stage, shape: &Shape) -> anyhow::Result<Disk> {
 }
 
 /// The node's token and a network for its pods, without cloud-init.
-
 fn dress(disk: &Disk, shape: &Shape) -> anyhow::Result<()> {
     disk.write("etc/cloud/cloud-init.disabled", "")?;
     disk.write("etc/lab-token", TOKEN)?;
+    disk.write("etc/cni/net.d/10-lab.conflist", &pod_network(shape).to_string())
+}
+
+/// Config of a bridge for the node's pods.
+fn pod_network(shape: &Shape) -> Value {
     let (pods, all) = (shape.pods(), shape.everywhere());
     let address = json!({
         "type": "host-local", "ranges": [[{"subnet": pods}]], "routes": [{"dst": all}],
     });
-    let network = json!({
+    json!({
         "cniVersion": "0.4.0",
         "name": "lab",
         "plugins": [{"type": "bridge", "bridge": "cni0", "isGateway": true, "ipam": address}],
-    });
-    disk.write("etc/cni/net.d/10-lab.conflist", &network.to_string())
+    })
 }
 
 fn user_data(plane: &ControlPlane, shape: &Shape) -> anyhow::Result<String> {

@@ -20,6 +20,8 @@ pub struct Shape {
     pub containerd: Option<Containerd>,
     /// The user asks for cgroups without systemd's help.
     pub cgroupfs: bool,
+    /// How many times slower than a container the machine may be.
+    pub patience: u64,
 }
 
 /// A containerd in a directory of its own.
@@ -32,7 +34,14 @@ pub struct Containerd {
 impl Shape {
     /// A cluster with IPv4 addresses.
     pub fn new(minor: &'static str, kubernetes: PathBuf) -> Self {
-        Shape { minor, kubernetes, instance: instance(), containerd: None, cgroupfs: false }
+        Shape {
+            minor,
+            kubernetes,
+            instance: instance(),
+            containerd: None,
+            cgroupfs: false,
+            patience: 1,
+        }
     }
 
     pub fn with_ipv6(mut self) -> Self {
@@ -47,6 +56,12 @@ impl Shape {
 
     pub fn with_cgroupfs(mut self) -> Self {
         self.cgroupfs = true;
+        self
+    }
+
+    /// The machine is emulated.
+    pub fn with_patience(mut self, patience: u64) -> Self {
+        self.patience = patience;
         self
     }
 

@@ -10,6 +10,7 @@ mod host;
 mod judge;
 mod page;
 mod sealed;
+pub mod vm;
 
 use std::path::PathBuf;
 

@@ -36,7 +36,6 @@ const LINKS: &[(&str, &[&str])] = &[
             "multi-user.target.wants/tenon-addons.path",
         ],
     ),
-    ("master", &["multi-user.target.wants/tenon-join.service"]),
 ];
 
 fn silent(output: &Output, name: &str) -> anyhow::Result<()> {

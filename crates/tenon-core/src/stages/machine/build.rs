@@ -14,7 +14,8 @@ use crate::secret::Secret;
 
 /// Builds the machine from a checked tree; defaults stand in for what is not set.
 pub fn build(spec: View<'_>) -> Machine {
-    let role = Role::from_word(spec.at("role").text()).unwrap_or(Role::Worker);
+    let starts = spec.at("role").text() == Role::FirstMaster.word();
+    let role = if starts { Role::FirstMaster } else { Role::Worker };
     let kubelet = spec.at("kubelet");
     let runtime = spec.at("runtime");
     let token = spec.at("bootstrapToken");

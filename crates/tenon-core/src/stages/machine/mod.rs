@@ -31,32 +31,20 @@ pub const KIND: &str = "MachineConfig";
 pub enum Role {
     /// The one machine that starts the cluster.
     FirstMaster,
-    Master,
     Worker,
-    Etcd,
 }
 
 impl Role {
-    pub const ALL: [Role; 4] = [Role::FirstMaster, Role::Master, Role::Worker, Role::Etcd];
-
     pub fn word(self) -> &'static str {
         match self {
             Role::FirstMaster => "first-master",
-            Role::Master => "master",
             Role::Worker => "worker",
-            Role::Etcd => "etcd",
         }
-    }
-
-    /// Finds a role by its word; `control-plane` is `master`.
-    pub fn from_word(word: &str) -> Option<Role> {
-        let word = if word == "control-plane" { "master" } else { word };
-        Role::ALL.into_iter().find(|role| role.word() == word)
     }
 
     /// True for machines that run an API server.
     pub fn is_control_plane(self) -> bool {
-        matches!(self, Role::FirstMaster | Role::Master)
+        self == Role::FirstMaster
     }
 }
 
@@ -230,12 +218,12 @@ pub fn load(text: &str, source: &str) -> Result<Machine, Vec<Finding>> {
     load_as(text, source, None).map(|(machine, _)| machine)
 }
 
-/// The same with the role of the command line in place of the document's. The text that says the
-/// same as the result comes along.
+/// The same with a role of the command line, one of [`fields::ROLES`], in place of the
+/// document's. The text that says the same as the result comes along.
 pub fn load_as(
     text: &str,
     source: &str,
-    role: Option<Role>,
+    role: Option<&str>,
 ) -> Result<(Machine, String), Vec<Finding>> {
     let place = Place { source: source.to_owned(), ..Place::default() };
     let document = parse(text, &place).map_err(|problem| vec![Finding::error(problem)])?;
@@ -254,14 +242,16 @@ pub fn load_as(
 }
 
 /// Puts the role into the tree; false if it is there already.
-fn set_role(tree: &mut Tree, role: Role) -> bool {
+fn set_role(tree: &mut Tree, role: &str) -> bool {
     let Data::Map(top) = &mut tree.data else { return false };
     let Some(spec) = top.get_mut("spec") else { return false };
     let origin = spec.origin;
     let Data::Map(fields) = &mut spec.data else { return false };
-    let before = fields.get("role").and_then(Tree::text).and_then(Role::from_word);
-    fields.insert("role".into(), Tree::new(Data::Text(role.word().into()), origin));
-    before != Some(role)
+    let changed = fields.get("role").and_then(Tree::text) != Some(role);
+    if changed {
+        fields.insert("role".into(), Tree::new(Data::Text(role.into()), origin));
+    }
+    changed
 }
 
 /// True when a text is meant to be such a document, whatever else is wrong with it.
@@ -321,7 +311,7 @@ fn complete(spec: View<'_>, document: &Document, found: &[Finding]) -> Vec<Findi
         };
         need(!cluster.at(field).text().is_empty(), path, example);
     }
-    let joins = matches!(spec.at("role").text(), "worker" | "master" | "control-plane");
+    let joins = spec.at("role").text() == Role::Worker.word();
     let assets = spec.at("assets");
     let source = assets.at("source").text();
     if joins && matches!(source, "" | "none") {
@@ -344,9 +334,19 @@ fn complete(spec: View<'_>, document: &Document, found: &[Finding]) -> Vec<Findi
     missing.into_iter().map(finding).collect()
 }
 
+const FURTHER_MASTER: &str = "one machine is `first-master`, the others `worker`; the cluster's layout is kubeadm's, so `kubeadm join --control-plane` adds a master to it";
+
 /// Settings that the table knows and this version does not carry out.
 fn supported(spec: View<'_>, document: &Document) -> Vec<Finding> {
-    let refused: [(View<'_>, &str, &str, &str); 3] = [
+    let refused: [(View<'_>, &str, &str, &str); 6] = [
+        (spec.at("role"), "master", "spec.role", FURTHER_MASTER),
+        (spec.at("role"), "control-plane", "spec.role", FURTHER_MASTER),
+        (
+            spec.at("role"),
+            "etcd",
+            "spec.role",
+            "run etcd by other means and name it in spec.controlPlane.etcd.external of the first master",
+        ),
         (
             spec.at("controlPlane").at("form"),
             "self-hosted",
@@ -456,6 +456,16 @@ spec:
             "{WORKER}  os: {{update: {{provider: rpm-ostree}}}}\n  controlPlane: {{form: self-hosted}}\n"
         );
         assert_eq!(codes(&text), ["not-supported-yet", "not-supported-yet"]);
+        for role in ["master", "control-plane", "etcd"] {
+            let written = load(&WORKER.replace("worker", role), "file:x").unwrap_err();
+            let chosen = load_as(WORKER, "file:x", Some(role)).unwrap_err();
+            for findings in [written, chosen] {
+                assert_eq!(findings.len(), 1, "{role}");
+                assert_eq!(findings[0].problem.page.slug, "not-supported-yet", "{role}");
+                let fix = findings[0].problem.fix.as_deref().unwrap_or_default();
+                assert!(fix.contains("first master") || fix.contains("kubeadm join"), "{role}");
+            }
+        }
     }
 
     #[test]

@@ -75,7 +75,7 @@ macro_rules! row {
     };
 }
 
-/// Lanes A and B are on every machine, C on the first master, D on the other masters.
+/// Lanes A and B are on every machine, C on the first master.
 const ROWS: &[Row] = &[
     row!("tenon-assets.path", |it| (it.assets == Assets::Push).then_some(true), direct: false, private: false),
     row!("tenon-assets.service", assets_service, direct: true, private: true),
@@ -87,7 +87,6 @@ const ROWS: &[Row] = &[
     row!("tenon-addons.path", |it| first(it, true), direct: false, private: false),
     row!("tenon-addons.service", |it| first(it, false), direct: false, private: true),
     row!("tenon-cleanup.service", |it| first(it, true), direct: false, private: true),
-    row!("tenon-join.service", |it| (it.role == Role::Master).then_some(true), direct: true, private: true),
 ];
 
 fn first(target: &Target<'_>, enabled: bool) -> Option<bool> {
@@ -164,7 +163,6 @@ mod tests {
         assert!(
             names(Role::FirstMaster, Assets::None).contains(&("tenon-assets.service", Some(true)))
         );
-        assert!(names(Role::Master, Assets::Pull).contains(&("tenon-join.service", Some(true))));
         assert!(
             names(Role::Worker, Assets::Pull)
                 .iter()

@@ -194,5 +194,5 @@ fn a_unit_whose_files_changed_is_reloaded_before_it_starts() {
     let state = UnitState { needs_reload: true, ..inactive() };
     fake.add("a.service", FakeUnit { state, ..FakeUnit::good() });
     ensure(&dir, &options(&dir), &unit("a.service")).unwrap();
-    assert_eq!(fake.log(), ["Reload", "StartUnit a.service"]);
+    assert_eq!(fake.log(), ["Reload", "ResetFailedUnit a.service", "StartUnit a.service"]);
 }

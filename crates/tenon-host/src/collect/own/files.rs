@@ -65,8 +65,18 @@ fn raw_user_data(shared: &Shared) -> Option<Vec<u8>> {
     given.or_else(|| USER_DATA.iter().find_map(|path| shared.source.read(path, FILE_CAP).known()))
 }
 
-/// The kubelet's kubeconfig: what its arguments name, else the known paths.
+/// The kubelet's kubeconfig, with its path before it.
 pub fn kubeconfig(shared: &Shared) -> Own {
+    let text = kubeconfig_path(shared)
+        .and_then(|path| Some((shared.source.read_text(&path).known()?, path)));
+    match text {
+        Some((text, path)) => Own::Text(format!("# {path}\n{text}\n").into_bytes()),
+        None => Own::Absent("no kubeconfig where one is looked for".into()),
+    }
+}
+
+/// Where the kubelet's kubeconfig is: what its arguments name, else the known paths.
+pub fn kubeconfig_path(shared: &Shared) -> Option<String> {
     let named = KUBELET_ARGUMENTS.iter().filter_map(|path| {
         let text = shared.source.read_text(path).known()?;
         let rest = text.split("--kubeconfig").nth(1)?;
@@ -74,13 +84,9 @@ pub fn kubeconfig(shared: &Shared) -> Own {
         let end = path.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '\\'));
         Some(path[..end.unwrap_or(path.len())].to_owned())
     });
-    let paths = named.chain(KUBECONFIGS.map(str::to_owned));
-    for path in paths.filter(|path| path.starts_with('/')) {
-        if let Answer::Known(text) = shared.source.read_text(&path) {
-            return Own::Text(format!("# {path}\n{text}\n").into_bytes());
-        }
-    }
-    Own::Absent("no kubeconfig where one is looked for".into())
+    let mut paths = named.chain(KUBECONFIGS.map(str::to_owned));
+    let readable = |path: &str| matches!(shared.source.read_text(path), Answer::Known(_));
+    paths.find(|path| path.starts_with('/') && readable(path))
 }
 
 /// Subject, issuer and dates of the node's certificates, never keys.

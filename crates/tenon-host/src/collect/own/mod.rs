@@ -19,6 +19,9 @@ use super::run::Shared;
 use super::sink::Sink;
 use super::source::{self, Answer};
 
+/// The one item that is a file of the node whose path must be found first.
+const KUBECONFIG: &str = "kubeconfig.txt";
+
 /// What came of it.
 pub enum Own {
     Text(Vec<u8>),
@@ -54,7 +57,7 @@ pub fn find_out(job: &Job<'_>, name: &str, sink: &mut Sink<'_>) -> Own {
         "run.json" => Own::json(&shared.options.to_json()),
         "user-data.txt" => files::user_data(shared),
         "user-data-parts.json" => files::user_data_parts(shared),
-        "kubeconfig.txt" => files::kubeconfig(shared),
+        KUBECONFIG => files::kubeconfig(shared),
         "certificates.json" => files::certificates(shared),
         "kubelet-state.txt" => files::listing(shared, "/var/lib/kubelet", 2),
         "cni-binaries.txt" => files::listing(shared, "/opt/cni/bin", 1),
@@ -79,6 +82,11 @@ pub fn find_out(job: &Job<'_>, name: &str, sink: &mut Sink<'_>) -> Own {
         "df.json" => kernel::mounts(shared),
         _ => Own::NotApplicable("not asked for in this run".into()),
     }
+}
+
+/// The file of the node that such an entry shows, where it is one.
+pub fn file_behind(shared: &Shared, name: &str) -> Option<String> {
+    (name == KUBECONFIG).then(|| files::kubeconfig_path(shared)).flatten()
 }
 
 /// Why the condition of an entry does not hold; None if it does.

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use tenon_core::codes::facts::METADATA_ENDPOINT;
+use tenon_core::codes::facts::{METADATA_DISABLED, METADATA_ENDPOINT};
 use tenon_core::problem::Problem;
 
 use crate::gather::environment::Environment;
@@ -12,6 +12,9 @@ use crate::gather::environment::Environment;
 const ENDPOINT: &str = "AWS_EC2_METADATA_SERVICE_ENDPOINT";
 /// `AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE`
 const MODE: &str = "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE";
+
+/// What every AWS client takes as the word not to ask.
+const DISABLED: &str = "AWS_EC2_METADATA_DISABLED";
 
 /// The link-local address of the metadata service in each family.
 pub const IPV4: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
@@ -42,6 +45,12 @@ impl Endpoint {
 
 /// The addresses to try, most wanted first.
 pub fn candidates(environment: &Environment) -> Result<Vec<Endpoint>, Problem> {
+    if is_disabled(environment) {
+        let what = "the metadata service must not be asked";
+        return Err(Problem::new(&METADATA_DISABLED, what)
+            .why(format!("{DISABLED} is set to true"))
+            .fix("unset the variable, or give what is asked for: --facts FILE, --region NAME"));
+    }
     if let Some(url) = environment.get(ENDPOINT) {
         return Ok(vec![parse(url).ok_or_else(|| refuse(ENDPOINT))?]);
     }
@@ -53,6 +62,11 @@ pub fn candidates(environment: &Environment) -> Result<Vec<Endpoint>, Problem> {
         Some("ipv6") => Ok(vec![v6]),
         Some(_) => Err(refuse(MODE)),
     }
+}
+
+/// True when the environment forbids to ask.
+pub fn is_disabled(environment: &Environment) -> bool {
+    environment.get(DISABLED).is_some_and(|word| word.eq_ignore_ascii_case("true"))
 }
 
 fn parse(url: &str) -> Option<Endpoint> {

@@ -208,6 +208,8 @@ impl Imds {
         let rows = [
             (needs.ipv6, interface("ipv6s")),
             (needs.vpc_cidrs, interface("vpc-ipv4-cidr-blocks")),
+            // 404 in a network without IPv6.
+            (needs.vpc_cidrs, interface("vpc-ipv6-cidr-blocks")),
             (needs.services_domain, SERVICES_DOMAIN.to_owned()),
         ];
         let keys: Vec<Key> =
@@ -220,6 +222,7 @@ impl Imds {
             match position {
                 0 => instance.ipv6 = raw.ipv6_list()?,
                 1 => instance.vpc_cidrs = raw.networks()?,
+                2 => instance.vpc_cidrs.extend(raw.networks()?),
                 _ => instance.services_domain = Some(raw.domain()?),
             }
         }

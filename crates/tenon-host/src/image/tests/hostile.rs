@@ -35,6 +35,62 @@ fn links_do_not_lead_out_of_the_root() {
     assert_eq!(picture(&outside), before);
 }
 
+/// Every path that an apply writes, and every directory above it, as a link that leads out: as this
+/// machine would read it, and as the root would.
+#[test]
+fn no_link_at_any_level_leads_out_of_the_root() {
+    let model = Stage::new();
+    let before = model.relative();
+    model.apply().unwrap();
+    let written = model.relative().into_iter().filter(|(path, now)| before.get(path) != Some(now));
+    let mut paths: std::collections::BTreeSet<PathBuf> = Default::default();
+    for (path, _) in written {
+        let above = path.ancestors().filter(|part| !part.as_os_str().is_empty());
+        paths.extend(above.map(Path::to_owned));
+    }
+    assert!(paths.contains(Path::new("etc/passwd")) && paths.contains(Path::new("etc")));
+    assert!(paths.contains(Path::new("etc/systemd/system/multi-user.target.wants")));
+    assert!(paths.len() > 50, "{}", paths.len());
+    let mut refused = 0;
+    for path in &paths {
+        for target in ["../../../../../../../outside", "absolute", "self"] {
+            let stage = Stage::new();
+            let outside = stage.place.path().join("outside");
+            fs::create_dir(&outside).unwrap();
+            fs::write(outside.join("victim"), "as it was").unwrap();
+            let was = picture(&outside);
+            let at = stage.path().join(path);
+            // What the directory held is seen through the link, as on a machine that was moved.
+            let moved = stage.place.path().join("outside/moved");
+            fs::create_dir_all(at.parent().unwrap()).unwrap();
+            let held = at.exists() && target != "self";
+            if held {
+                fs::rename(&at, &moved).unwrap();
+            }
+            let was = if held { picture(&outside) } else { was };
+            let to = match target {
+                "absolute" if held => moved.clone(),
+                "absolute" => outside.join("victim"),
+                "self" => at.clone(),
+                other => PathBuf::from(other),
+            };
+            if at.exists() {
+                fs::remove_dir_all(&at).or_else(|_| fs::remove_file(&at)).unwrap();
+            }
+            symlink(&to, &at).unwrap();
+            match stage.apply() {
+                Ok(_) => {}
+                Err(problem) => {
+                    refused += 1;
+                    assert!(matches!(problem.exit(), 6 | 7), "{path:?} {target}: {problem:?}");
+                }
+            }
+            assert_eq!(picture(&outside), was, "{path:?} as a link to {target}");
+        }
+    }
+    assert!(refused > 60, "{refused} of {}", paths.len() * 3);
+}
+
 #[test]
 fn a_device_a_fifo_or_a_directory_is_not_written_over() {
     let stage = Stage::new();

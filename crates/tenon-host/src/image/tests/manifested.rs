@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::symlink;
 
-use tenon_core::image::manifest::{self, Change};
+use tenon_core::image::manifest::{self, Build, Change};
 
 use super::*;
 use crate::image::manifest::{gather, leave};
@@ -10,8 +10,9 @@ use crate::image::manifest::{gather, leave};
 const PLACE: &str = "/usr/lib/tenon/image/manifest.json";
 
 fn manifest_of(stage: &Stage) -> Value {
-    let found = gather(&stage.plan, &stage.root()).unwrap();
-    manifest::render(&stage.plan, &found, "0.1.0", 1_700_000_000)
+    let found = gather(&stage.plan, &stage.root(), None).unwrap();
+    let build = Build { version: "0.1.0", epoch: 1_700_000_000, ..Build::default() };
+    manifest::render(&stage.plan, &found, &build)
 }
 
 #[test]
@@ -21,8 +22,8 @@ fn a_root_tells_what_is_in_it_and_says_the_same_twice() {
     fs::create_dir_all(stage.at("lib/modules/6.1.0-test/updates/dkms")).unwrap();
     fs::write(stage.at("lib/modules/6.1.0-test/updates/dkms/nvidia.ko.xz"), "").unwrap();
     let one = manifest_of(&stage);
-    assert_eq!(one["kernel"]["versions"][0], "6.1.0-test");
-    assert_eq!(one["modules"][0], "nvidia");
+    assert_eq!(one["kernel"]["version"], "6.1.0-test");
+    assert_eq!(one["modules"][0], serde_json::json!({"name": "nvidia", "version": null}));
     let files = one["files"].as_array().unwrap();
     let motd = files.iter().find(|file| file["path"] == "/etc/motd").unwrap();
     assert_eq!((&motd["mode"], &motd["sha256"]), (&"0640".into(), &sha256(b"welcome\n").into()));

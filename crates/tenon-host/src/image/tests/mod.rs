@@ -1,6 +1,7 @@
 //! The whole room on temporary roots: made true, made true again, interrupted, attacked, changed
 //! behind its back.
 
+mod crowded;
 mod fetching;
 mod hostile;
 mod isolated;
@@ -32,8 +33,25 @@ use crate::root::Root;
 /// One of every kind that needs neither packages from a mirror nor a program inside the root.
 const PROFILE: &str = r##"
 about = "one of each"
+[[repository]]
+name = "lab"
+url = "http://127.0.0.1:9/"
+fingerprint = "D66F A356 A596 854F 6EE7  C522 D079 0881 D62A CFD4"
+key = """
+-----BEGIN PGP PUBLIC KEY BLOCK-----
+
+mDMEavprNhYJKwYBBAHaRw8BAQdArrgCLYo6RF0+6D46+xB6zVFaJ83DO9pCvlIk
+WpzDLPa0FWxhYiA8bGFiQGV4YW1wbGUuY29tPoiQBBMWCAA4FiEE1m+jVqWWhU9u
+58Ui0HkIgdYqz9QFAmr6azYCGwMFCwkIBwIGFQoJCAsCBBYCAwECHgECF4AACgkQ
+0HkIgdYqz9QE6AEAzKjz6J9S0pVOMOanGw/DtXP8Te2Nf1DcO+S3kXKkeuoBALD7
+9jcC7pa+wok8kBnef47uQthYt8U+V7kXirg/68MO
+=s5ez
+-----END PGP PUBLIC KEY BLOCK-----
+"""
+reason = "r"
 [[package]]
 name = "runc"
+version = "1.1"
 lock = true
 reason = "r"
 [[package-absent]]
@@ -128,6 +146,27 @@ reason = "r"
 [[mask]]
 unit = "ufw.service"
 reason = "r"
+[[mount]]
+path = "/var/lib/containerd"
+source = "LABEL=containerd"
+type = "xfs"
+options = ["nodev"]
+reason = "r"
+[[module]]
+name = "usb-storage"
+state = "denied"
+reason = "r"
+[[sudo]]
+default = "use_pty"
+reason = "r"
+[[audit]]
+rule = "-w /etc/passwd -p wa -k identity"
+group = "50-identity"
+reason = "r"
+[[crypto-policy]]
+name = "system"
+policy = "FIPS"
+reason = "r"
 [[manual]]
 name = "look"
 text = "somebody must look"
@@ -149,10 +188,11 @@ impl Stage {
     fn with(more: &str) -> Stage {
         // In memory where there is such a place: these tests sync some ten thousand times.
         let memory = Path::new("/dev/shm");
-        let place = match memory.is_dir() {
-            true => tempfile::tempdir_in(memory).unwrap(),
-            false => tempfile::tempdir().unwrap(),
-        };
+        Stage::in_place(if memory.is_dir() { memory } else { Path::new("/tmp") }, more)
+    }
+
+    fn in_place(place: &Path, more: &str) -> Stage {
+        let place = tempfile::tempdir_in(place).unwrap();
         let stage = Stage { plan: plan(&format!("{PROFILE}{more}")), place };
         for (path, text) in [
             ("etc/os-release", "ID=debian\nVERSION_ID=\"12\"\nVERSION_CODENAME=bookworm\n"),
@@ -166,6 +206,7 @@ impl Stage {
             ("etc/crontab", "x"),
             ("etc/pam.d/common-auth", "auth required pam_unix.so nullok\n"),
             ("etc/default/grub", "GRUB_CMDLINE_LINUX_DEFAULT=\"quiet splash\"\n"),
+            ("etc/sudoers", "root ALL=(ALL) ALL\n@includedir /etc/sudoers.d\n"),
             ("etc/ssh/sshd_config", "Include /etc/ssh/sshd_config.d/*.conf\n"),
             ("usr/lib/sysctl.d/50-default.conf", "kernel.panic = 0\n"),
             (
@@ -229,6 +270,13 @@ impl Stage {
     fn picture(&self) -> Picture {
         picture(&self.path())
     }
+
+    /// The same with paths from the root on, so that two stages can be compared.
+    fn relative(&self) -> Picture {
+        let root = self.path();
+        let cut = |path: PathBuf| path.strip_prefix(&root).unwrap().to_owned();
+        self.picture().into_iter().map(|(path, rest)| (cut(path), rest)).collect()
+    }
 }
 
 /// Mode, owner and content or target of each path.
@@ -274,6 +322,12 @@ fn plan(profile: &str) -> ImagePlan {
 
 /// A compressed archive of these files.
 fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut zip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    zip.write_all(&tar_of(files)).unwrap();
+    zip.finish().unwrap()
+}
+
+fn tar_of(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut tar = tar::Builder::new(Vec::new());
     for (name, body) in files {
         let mut header = tar::Header::new_gnu();
@@ -284,9 +338,7 @@ fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
         header.set_cksum();
         tar.append(&header, *body).unwrap();
     }
-    let mut zip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-    zip.write_all(&tar.into_inner().unwrap()).unwrap();
-    zip.finish().unwrap()
+    tar.into_inner().unwrap()
 }
 
 /// A download of one file or of members of an archive.

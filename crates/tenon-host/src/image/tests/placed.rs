@@ -87,3 +87,22 @@ fn a_seed_is_sown_once() {
     fs::remove_file(stage.at("etc/kept")).unwrap();
     assert_eq!(stage.apply().unwrap().changed.len(), 1);
 }
+
+#[test]
+fn a_stamp_has_the_version_of_the_installed_package() {
+    const STAMP: &str = "about = 's'\n[[stamp]]\npath = '/etc/eks/runc-version.txt'\n\
+        package = 'runc'\nreason = 'r'\n";
+    let mut stage = Stage::new();
+    stage.plan = plan(STAMP);
+    stage.apply().unwrap();
+    let stamp = stage.at("etc/eks/runc-version.txt");
+    assert_eq!(fs::read_to_string(&stamp).unwrap(), "runc 1.1.5\n");
+    assert!(stage.apply().unwrap().changed.is_empty());
+    fs::write(&stamp, "runc 1.1.4\n").unwrap();
+    let checks = verify(&stage.plan, &stage.root(), None).unwrap();
+    assert_eq!(checks[0].state, State::Fail, "{checks:#?}");
+
+    stage.plan = plan(&STAMP.replace("'runc'", "'containerd'"));
+    let problem = stage.apply().unwrap_err();
+    assert!(problem.what.contains("containerd is not installed"), "{}", problem.what);
+}

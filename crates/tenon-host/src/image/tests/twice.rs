@@ -68,12 +68,7 @@ fn an_interrupted_apply_is_cured_by_running_again() {
         Ok(())
     };
     whole.apply_with(&counted).unwrap();
-    let relative = |stage: &Stage| -> Vec<_> {
-        let root = stage.path();
-        let cut = |path: &PathBuf| path.strip_prefix(&root).unwrap().to_owned();
-        stage.picture().into_iter().map(|(path, rest)| (cut(&path), rest)).collect()
-    };
-    let wanted = relative(&whole);
+    let wanted = whole.relative();
     let total = total.into_inner();
     assert!(total > 60, "{total}");
     for stop_at in 0..total {
@@ -87,7 +82,7 @@ fn an_interrupted_apply_is_cured_by_running_again() {
         let record = stage.at("usr/lib/tenon/image/record.json");
         assert!(!record.exists() || stop_at + 4 > total, "recorded before the end: {stop_at}");
         stage.apply().unwrap();
-        assert_eq!(relative(&stage), wanted, "stopped at {stop_at}");
+        assert_eq!(stage.relative(), wanted, "stopped at {stop_at}");
     }
 }
 
@@ -144,13 +139,8 @@ fn a_cached_image_is_placed_with_the_unit_that_imports_it() {
     );
     let archived = |body: &[u8]| {
         let files: [(&str, &[u8]); 2] = [("index.json", index.as_bytes()), (&blob, body)];
-        let mut plain = Vec::new();
-        std::io::Read::read_to_end(
-            &mut flate2::read::GzDecoder::new(&archive(&files)[..]),
-            &mut plain,
-        )
-        .unwrap();
-        fs::write(stage.place.path().join(format!("cache/images/{hex}.tar")), plain).unwrap();
+        let image = stage.place.path().join(format!("cache/images/{hex}.tar"));
+        fs::write(image, tar_of(&files)).unwrap();
     };
     archived(b"another manifest");
     assert_eq!(stage.apply().unwrap_err().page.code, "TN10813");

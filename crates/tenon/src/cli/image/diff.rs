@@ -9,11 +9,12 @@ use tenon_core::problem::Problem;
 
 use super::wanted;
 use crate::cli::Global;
-use crate::output::{self, Outcome};
+use crate::output::{self, Failure, Outcome};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
   tenon image diff old.json new.json
+  tenon image diff old.json new.json --exit-code > changes.txt
 
 Both are what `tenon image manifest` printed. Times of builds do not count.")]
 pub struct Args {
@@ -21,15 +22,24 @@ pub struct Args {
     before: PathBuf,
     /// Manifest of the later image
     after: PathBuf,
+    /// Exit with 2 when something changed
+    #[arg(long)]
+    exit_code: bool,
 }
 
 pub fn run(args: &Args, global: &Global) -> Outcome {
     let changes = manifest::diff(&read(&args.before)?, &read(&args.after)?)?;
     if global.json() {
-        return output::answer_json(&manifest::diff_json(&changes));
+        output::answer_json(&manifest::diff_json(&changes))?;
+    } else {
+        let lines: String = changes.iter().map(Change::line).collect();
+        let word = if changes.len() == 1 { "difference" } else { "differences" };
+        output::answer(&format!("{lines}{} {word}\n", changes.len()))?;
     }
-    let lines: String = changes.iter().map(Change::line).collect();
-    output::answer(&format!("{lines}{} differences\n", changes.len()))
+    match args.exit_code && !changes.is_empty() {
+        true => Err(Failure::Answer(2)),
+        false => Ok(()),
+    }
 }
 
 fn read(path: &Path) -> Result<Value, Problem> {

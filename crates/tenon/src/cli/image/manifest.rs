@@ -5,8 +5,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::ValueEnum;
 use tenon_core::codes::usage::BAD_USAGE;
-use tenon_core::image::{manifest, sbom};
+use tenon_core::image::manifest::{self, Build};
+use tenon_core::image::sbom;
 use tenon_core::problem::Problem;
+use tenon_host::image::cache::Cache;
 use tenon_host::image::{manifest as look, verify};
 use tenon_host::stop;
 
@@ -15,6 +17,8 @@ use crate::output::{self, Outcome};
 
 const MANIFEST: &str = "/usr/lib/tenon/image/manifest.json";
 const RELEASE: &str = "/etc/eks/release";
+/// What this program is linked from; `cargo xtask deps` holds it to the lock file.
+const CRATES: &str = include_str!("crates.tsv");
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -24,7 +28,9 @@ const RELEASE: &str = "/etc/eks/release";
 
 Writes usr/lib/tenon/image/manifest.json, the bill beside it and etc/eks/release
 into the root, and prints what was asked for. With SOURCE_DATE_EPOCH the same
-root gives the same bytes. The plan is the one that apply left in the root.")]
+root gives the same bytes. The plan is the one that apply left in the root.
+What a root cannot tell is null: give --cache for the origin of packages that
+were installed from it, --source-image for the image that the build began with.")]
 pub struct Args {
     /// Root file system to look into
     #[arg(long, value_name = "DIR")]
@@ -35,6 +41,12 @@ pub struct Args {
     /// Make a bill of materials, too, and print that
     #[arg(long, value_enum, value_name = "spdx|cyclonedx")]
     sbom: Option<Bill>,
+    /// Directory that fetch filled; its lists tell the origin of packages
+    #[arg(long, value_name = "DIR")]
+    cache: Option<PathBuf>,
+    /// The image that the build machine was started from
+    #[arg(long, value_name = "NAME")]
+    source_image: Option<String>,
     /// Write nothing into the root
     #[arg(long)]
     print_only: bool,
@@ -54,11 +66,21 @@ pub fn run(args: &Args) -> Outcome {
         Some(path) => choice::read(path)?,
         None => verify::plan_of(&root).map_err(findings)?,
     };
-    let found = look::gather(&plan, &root)?;
-    let manifest = manifest::render(&plan, &found, env!("CARGO_PKG_VERSION"), epoch()?);
+    let cache = args.cache.as_deref().map(Cache::open).transpose()?;
+    let found = look::gather(&plan, &root, cache.as_ref())?;
+    let build = Build {
+        version: env!("CARGO_PKG_VERSION"),
+        // `cargo xtask dist` sets it, from a checkout without changes.
+        commit: option_env!("TENON_COMMIT"),
+        epoch: epoch()?,
+        source_image: args.source_image.as_deref(),
+    };
+    let manifest = manifest::render(&plan, &found, &build);
     let bill = args.sbom.map(|bill| match bill {
-        Bill::Spdx => ("/usr/lib/tenon/image/sbom.spdx.json", sbom::spdx(&manifest)),
-        Bill::Cyclonedx => ("/usr/lib/tenon/image/sbom.cdx.json", sbom::cyclonedx(&manifest)),
+        Bill::Spdx => ("/usr/lib/tenon/image/sbom.spdx.json", sbom::spdx(&manifest, CRATES)),
+        Bill::Cyclonedx => {
+            ("/usr/lib/tenon/image/sbom.cdx.json", sbom::cyclonedx(&manifest, CRATES))
+        }
     });
     if !args.print_only {
         let mut files = vec![

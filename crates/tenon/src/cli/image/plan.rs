@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::json;
 use tenon_core::image::check::{Check, State};
 use tenon_core::image::plan::ImagePlan;
-use tenon_core::image::{describe, manifest, merge};
+use tenon_core::image::{describe, exception, manifest};
 use tenon_core::problem::Finding;
 use tenon_host::image::{facts, verify};
 use tenon_host::stop;
@@ -33,7 +33,7 @@ pub struct Args {
     /// Show what this root lacks, / included; --root does the same
     #[arg(long, value_name = "DIR")]
     against: Option<PathBuf>,
-    /// Say who wants a resource and why, such as sysctl/kernel.panic
+    /// Say who wants it and why: KIND/KEY, rule/ID or exception/NAME
     #[arg(long, value_name = "RESOURCE")]
     explain: Option<String>,
     /// Refuse exceptions that have expired, instead of a warning
@@ -78,7 +78,7 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
 fn expired(plan: &ImagePlan, strict: bool) -> Outcome {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = manifest::date(i64::try_from(now.as_secs()).unwrap_or(i64::MAX));
-    let problems = merge::expired(&plan.exceptions, now.get(..10).unwrap_or_default());
+    let problems = exception::expired(&plan.exceptions, now.get(..10).unwrap_or_default());
     if strict && !problems.is_empty() {
         return Err(findings(problems));
     }
@@ -88,14 +88,10 @@ fn expired(plan: &ImagePlan, strict: bool) -> Outcome {
 }
 
 fn explain(plan: &ImagePlan, name: &str, global: &Global) -> Outcome {
-    let text = describe::explain(plan, name)?;
-    match plan.resource(name) {
-        Some(resource) if global.json() => {
-            let mut value = resource.to_json();
-            value["schema"] = json!("tenon.image-resource/1");
-            output::answer_json(&value)
-        }
-        _ => output::answer(&text),
+    let told = describe::explain(plan, name)?;
+    match global.json() {
+        true => output::answer_json(&told.value),
+        false => output::answer(&told.text),
     }
 }
 

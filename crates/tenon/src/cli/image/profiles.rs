@@ -1,9 +1,11 @@
 //! `tenon image profiles`: which profiles there are, and what one brings.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
-use tenon_core::image::catalogue::{self, Catalogue};
+use tenon_core::image::catalogue;
 use tenon_core::image::describe;
-use tenon_core::image::merge::Exception;
+use tenon_core::image::exception::Exception;
 use tenon_core::image::profile::{self, Profile};
 
 use super::{findings, wanted};
@@ -38,7 +40,7 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
 }
 
 fn find(name: &str) -> Result<Profile, Failure> {
-    match wanted::own_profile(name)? {
+    match wanted::own_profile(Path::new(""), name)? {
         Some(profile) => Ok(profile),
         None => profile::shipped(name).map_err(findings),
     }
@@ -46,14 +48,28 @@ fn find(name: &str) -> Result<Profile, Failure> {
 
 /// How the profile, with those it stands on, answers the benchmarks that name it.
 fn coverage(one: &Profile) -> Result<String, Failure> {
-    let mut profiles = vec![one.clone()];
-    for below in &one.requires {
-        profiles.push(find(below)?);
-    }
     let own = catalogue::shipped().into_iter().filter(|catalogue| catalogue.profile == one.name);
-    let words = |catalogue: Catalogue| catalogue.words(&catalogue.coverage(&profiles));
-    let words: String = own.map(words).collect();
+    let mut words = String::new();
+    for catalogue in own {
+        let profiles = with_those_below(one, &catalogue.family)?;
+        words.push_str(&catalogue.words(&catalogue.coverage(&profiles)));
+    }
     Ok(if words.is_empty() { words } else { format!("\ncatalogues\n{words}") })
+}
+
+fn with_those_below(one: &Profile, family: &str) -> Result<Vec<Profile>, Failure> {
+    let mut profiles = vec![one.clone()];
+    let mut at = 0;
+    while let Some(profile) = profiles.get(at) {
+        let below: Vec<_> = profile.stands_on(family).map(str::to_owned).collect();
+        for name in below {
+            if profiles.iter().all(|known| known.name != name) {
+                profiles.push(find(&name)?);
+            }
+        }
+        at += 1;
+    }
+    Ok(profiles)
 }
 
 fn list(profiles: &[Profile]) -> Value {

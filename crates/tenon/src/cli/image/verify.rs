@@ -1,8 +1,13 @@
 //! `tenon image verify`: checks a root or the running machine against its plan.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use tenon_core::codes::image::NOTHING_TO_CHECK;
 use tenon_core::image::check::{self, Check, Half, State};
+use tenon_core::image::plan::ImagePlan;
+use tenon_core::nearest::nearest;
+use tenon_core::problem::Problem;
 use tenon_host::image::verify;
 use tenon_host::stop;
 
@@ -50,6 +55,9 @@ pub fn run(args: &Args) -> Outcome {
     let mut checks = verify::verify(&plan, &root, args.running.then_some(&root))?;
     if let Some(only) = &args.only {
         checks.retain(|check| verify::concerns(&plan, check, only));
+        if checks.is_empty() {
+            return Err(nothing(&plan, only).into());
+        }
     }
     match args.output {
         Format::Json => output::answer_json(&check::to_json(&checks, &plan.hash()))?,
@@ -59,6 +67,22 @@ pub fn run(args: &Args) -> Outcome {
     match check::count(&checks, State::Fail) {
         0 => Ok(()),
         _ => Err(Failure::Answer(1)),
+    }
+}
+
+/// Nothing of the plan goes by that name.
+fn nothing(plan: &ImagePlan, only: &str) -> Problem {
+    let kinds = plan.resources.iter().map(|one| one.kind.name);
+    let reasons = plan.resources.iter().flat_map(|one| &one.reasons);
+    let features = reasons.map(|reason| reason.feature.as_str());
+    let names: BTreeSet<&str> = kinds.chain(features).collect();
+    let problem = Problem::new(&NOTHING_TO_CHECK, format!("no check concerns `{only}`"));
+    match nearest(only, names.iter().copied()) {
+        Some(near) => problem.fix(format!("did you mean `{near}`?")),
+        None => {
+            let names: Vec<_> = names.into_iter().collect();
+            problem.fix(format!("the plan has {}", names.join(", ")))
+        }
     }
 }
 

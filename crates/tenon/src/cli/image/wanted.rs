@@ -2,10 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::{Value, json};
 use tenon_core::codes::host::FILE_READ;
+use tenon_core::codes::image::BAD_PROFILE;
+use tenon_core::image::component::FEATURE;
 use tenon_core::image::config::{self, ImageConfig, Text};
+use tenon_core::image::exception::CONFIG;
 use tenon_core::image::plan::{self, ImagePlan};
-use tenon_core::image::profile::Profile;
+use tenon_core::image::profile::{self, Profile};
 use tenon_core::image::root_facts::RootFacts;
 use tenon_core::problem::Problem;
 
@@ -38,17 +42,21 @@ impl WantedArgs {
         for path in &self.config {
             files.push(Text { name: path.display().to_string(), text: read(path)? });
         }
-        let mut settings = self.set.clone();
-        let mut add = |path: &str, value: &str| settings.push(format!("{path}={value}"));
-        for (path, value) in [("spec.family", &self.family), ("spec.kubernetes", &self.kubernetes)]
-        {
-            if let Some(value) = value {
-                // Quoted, so that a version stays text whatever it looks like.
-                add(path, &serde_json::Value::from(value.as_str()).to_string());
-            }
+        let setting = |flag: &str, text: String| Text { name: flag.to_owned(), text };
+        let mut settings: Vec<Text> =
+            self.set.iter().map(|text| setting("--set", text.clone())).collect();
+        // As JSON, so that a version stays text whatever it looks like.
+        let mut add = |flag: &str, path: &str, value: Value| {
+            settings.push(setting(flag, format!("{path}={value}")));
+        };
+        if let Some(family) = &self.family {
+            add("--family", "spec.family", json!(family));
+        }
+        if let Some(version) = &self.kubernetes {
+            add("--kubernetes", "spec.kubernetes", json!(version));
         }
         if !self.profile.is_empty() {
-            add("spec.profiles", &serde_json::Value::from(self.profile.clone()).to_string());
+            add("--profile", "spec.profiles", json!(self.profile));
         }
         config::read(&files, &settings).map_err(findings)
     }
@@ -62,11 +70,13 @@ impl WantedArgs {
     }
 }
 
-/// Reads the profiles that are files; from then on they go by the name of the file.
+/// Reads the profiles that are files; from then on they go by the name of the file. Paths in a
+/// config start at the config, so that it means the same from every directory.
 fn own_profiles(config: &mut ImageConfig) -> Result<Vec<Profile>, Failure> {
     let mut own = Vec::new();
+    let start = Path::new(&config.profiles_from).parent().unwrap_or(Path::new(""));
     for name in config.profiles.iter_mut().flatten() {
-        if let Some(profile) = own_profile(name)? {
+        if let Some(profile) = own_profile(start, name)? {
             name.clone_from(&profile.name);
             own.push(profile);
         }
@@ -75,13 +85,18 @@ fn own_profiles(config: &mut ImageConfig) -> Result<Vec<Profile>, Failure> {
 }
 
 /// The profile of a file; None if the name is no path.
-pub fn own_profile(name: &str) -> Result<Option<Profile>, Failure> {
-    let path = Path::new(name);
+pub fn own_profile(start: &Path, name: &str) -> Result<Option<Profile>, Failure> {
+    let path = start.join(name);
     if !name.contains('/') && path.extension().is_none_or(|extension| extension != "toml") {
         return Ok(None);
     }
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    Profile::read(&stem, &read(path)?).map(Some).map_err(findings)
+    if profile::names().chain([CONFIG, FEATURE]).any(|taken| taken == stem) {
+        let what = format!("a profile of your own cannot be called `{stem}`");
+        let why = "reasons and exceptions name profiles, and that name is taken";
+        return Err(Problem::new(&BAD_PROFILE, what).why(why).fix("rename the file").into());
+    }
+    Profile::read(&stem, &read(&path)?).map(Some).map_err(findings)
 }
 
 /// Reads a text file of the user.
