@@ -286,6 +286,18 @@ fn files_watched_and_memory_swapped() {
     }
 }
 
+/// Auditors read the main file alone; it says what the drop-in says, whichever profile asks.
+#[test]
+fn the_main_file_of_sshd_has_every_directive() {
+    let plan = shipped("debian", &["cis-level2"]);
+    let main = field(&plan, "file//etc/ssh/sshd_config", "content");
+    for one in plan.resources.iter().filter(|one| one.kind.name == "sshd") {
+        let line = format!("{} {}\n", one.key, one.text("value").unwrap());
+        assert!(main.contains(&line), "{line}");
+    }
+    assert!(main.contains("DisableForwarding yes\n") && !main.contains("{{"));
+}
+
 /// Profiles compose in any order to the same plan; where two cannot stand beside each other, or on
 /// a family, they say so and leave no other conflict.
 #[test]

@@ -148,7 +148,7 @@ source "amazon-ebs" "node" {
   subnet_id = var.subnet_id
   tags = {
     "tenon-kubernetes" = "1.34.2"
-    "tenon-plan" = "bca3649c2f82f973"
+    "tenon-plan" = "f91477cb04967d62"
     "tenon-profiles" = "base"
   }
 }
@@ -172,7 +172,7 @@ build {
       "sudo /usr/bin/tenon image fetch --plan /tmp/plan.json --root / --cache /var/tmp/tenon-cache",
       "sudo /usr/bin/tenon image apply --plan /tmp/plan.json --root / --cache /var/tmp/tenon-cache --offline",
       "sudo /usr/bin/tenon image verify --root /",
-      "sudo /usr/bin/tenon image manifest --root / --sbom spdx > /dev/null",
+      "sudo /usr/bin/tenon image manifest --root / --sbom spdx --cache /var/tmp/tenon-cache --source-image ${build.SourceAMI} > /dev/null",
       "sudo rm -rf /var/tmp/tenon-cache /tmp/tenon /tmp/plan.json",
     ]
   }

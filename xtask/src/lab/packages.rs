@@ -13,7 +13,7 @@ use super::{SERVER, cache_directory, must, root};
 use crate::checkout;
 
 pub(super) fn recipe() -> anyhow::Result<String> {
-    let settings = ["spec.family=debian", "spec.profiles=[base, cis]", NO_DOWNLOADS];
+    let settings = ["spec.family=debian", "spec.profiles=[base, cis-level2]", NO_DOWNLOADS];
     let settings = settings.map(|text| Text { name: "--set".into(), text: text.into() });
     let plan = config::read(&[], &settings)
         .and_then(|config| config.wanted(None, Vec::new()))

@@ -50,14 +50,24 @@ fn the_firewall_is_in_force(machine: &Machine, network: &Network) -> anyhow::Res
         let unit = format!("--unit=lab-listener-{port}");
         let listen = format!("0.0.0.0:{port}");
         let serve = ["tenon", "imds", "serve", "--instance-type", "m5.large", "--allow-imdsv1"];
-        machine.must(&[&["systemd-run", "--quiet", &unit], &serve[..], &["--listen", &listen]].concat())?;
+        machine.must(
+            &[&["systemd-run", "--quiet", &unit], &serve[..], &["--listen", &listen]].concat(),
+        )?;
     }
     let ask = |mut curl: Command, address: &str, port: &str| {
         curl.args(["--silent", "--show-error", "--max-time", "3", "--retry", "3"]);
         curl.args(["--retry-connrefused", "--output", "/dev/null"]);
         curl.arg(format!("http://{address}:{port}/latest/meta-data/")).output()
     };
-    let here = machine.run(&["curl", "--retry", "3", "--retry-connrefused", "--fail", "--silent", &format!("http://127.0.0.1:{CLOSED}/latest/meta-data/")])?;
+    let here = machine.run(&[
+        "curl",
+        "--retry",
+        "3",
+        "--retry-connrefused",
+        "--fail",
+        "--silent",
+        &format!("http://127.0.0.1:{CLOSED}/latest/meta-data/"),
+    ])?;
     ensure!(here.status.success(), "nobody listens on {CLOSED}: {}", text(&here));
     let open = ask(network.in_infra("curl"), &address, OPEN)?;
     ensure!(open.status.success(), "port {OPEN} is closed: {}", text(&open));
@@ -102,7 +112,11 @@ fn still_as_planned(machine: &Machine) -> anyhow::Result<()> {
     ensure!(odd.is_empty(), "no longer as planned: {odd:#?}");
     let running = checks.iter().filter(|check| check["half"] == "running");
     let held = running.clone().filter(|check| check["state"] == "pass").count();
-    println!("  verify in the machine: {} checks; of the kernel {held} of {} hold, the others are the host's", checks.len(), running.count());
+    println!(
+        "  verify in the machine: {} checks; of the kernel {held} of {} hold, the others are the host's",
+        checks.len(),
+        running.count()
+    );
     Ok(())
 }
 

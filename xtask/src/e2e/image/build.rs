@@ -80,6 +80,13 @@ impl Build<'_> {
         json(&self.command().output().context("starting tenon image apply")?)
     }
 
+    /// Applies the plan of another level of CIS.
+    pub fn apply_level(&self, level: usize) -> anyhow::Result<Value> {
+        let mut command = self.command();
+        command.args(["--set", &format!("spec.cis.level={level}")]);
+        json(&command.output().context("starting tenon image apply")?)
+    }
+
     /// Begins to.
     pub fn start(&self) -> anyhow::Result<Child> {
         let mut command = self.command();

@@ -6,15 +6,16 @@ mod accounts;
 mod again;
 mod booted;
 mod build;
-mod host;
+pub(super) mod host;
 mod judge;
+mod level2;
 mod page;
 mod sealed;
 pub mod vm;
 
 use std::path::PathBuf;
 
-use anyhow::{Context, ensure};
+use anyhow::{bail, ensure};
 
 use self::again::Tree;
 use self::build::Workshop;
@@ -25,23 +26,8 @@ use crate::lab::SCAP;
 
 pub fn run(stage: &Stage) -> anyhow::Result<usize> {
     let workshop = Workshop::open(stage)?;
-    if let Some(root) = std::env::var_os("IMAGE_ROOT") {
-        let root = format!("{}:{}", SCAP.ready(&stage.cache)?.display(), root.display());
-        return cluster::run_on_image(stage, PathBuf::from(root), |machine, network| {
-            let mut said = String::new();
-            for (name, result) in [
-                ("booted", booted::check(machine, network, &workshop.pause)),
-                ("scan", judge::scan_machine(machine).and_then(|verdict| { println!("  OpenSCAP booted: {verdict}"); judge::compare(&verdict, Judged::Machine)?; Ok(1) })),
-                ("people", accounts::check(machine)),
-            ] {
-                match result { Ok(n) => println!("{name} {n}"), Err(e) => said.push_str(&format!("{name}: {e:#}\n")) }
-            }
-            ensure!(said.is_empty(), "{said}");
-            Ok(1)
-        });
-    }
     let image = workshop.begin("image")?;
-    let before = judge::scan(stage, &workshop.server)?;
+    let before = judge::scan(stage, &workshop.server, 1)?;
     let host = host::Snapshot::take(&workshop.server)?;
 
     let first = image.apply()?;
@@ -52,36 +38,37 @@ pub fn run(stage: &Stage) -> anyhow::Result<usize> {
     host.must_be_as_it_was(&workshop.server, &image.root)?;
     println!("  applied twice, {checks} checks hold, the host is as it was");
 
-    let after = judge::scan(stage, &image.root)?;
+    let after = judge::scan(stage, &image.root, 1)?;
     println!("  OpenSCAP before: {before}\n  OpenSCAP after:  {after}");
-    judge::compare(&after, Judged::Directory)?;
+    judge::compare(&after, Judged::Directory, 1)?;
 
     let mut cases = 5 + sealed::template(stage, &workshop)?;
     cases += sealed::described(&workshop, &image.root)?;
     let tree = Tree::of(&image.root)?;
     let (copy, sealed) = sealed::sealed(&workshop, &image.root)?;
     cases += sealed;
-    if std::env::var_os("NO_BOOT").is_none() {
+
     // The scanner lies over the image, so that it can judge the machine from within.
     let root = format!("{}:{}", SCAP.ready(&stage.cache)?.display(), copy.display());
     cases += cluster::run_on_image(stage, PathBuf::from(root), |machine, network| {
         let booted = booted::check(machine, network, &workshop.pause)?;
         let verdict = judge::scan_machine(machine)?;
         println!("  OpenSCAP booted: {verdict}");
-        judge::compare(&verdict, Judged::Machine)?;
+        judge::compare(&verdict, Judged::Machine, 1)?;
         let people = accounts::check(machine)?;
         println!("  log-ins: {people} cases");
         Ok(booted + 1 + people)
     })?;
-    }
-    if std::env::var_os("NO_AGAIN").is_some() { return Ok(cases); }
-    // The two have a cache each and nothing else to share.
-    let (second, killed) = std::thread::scope(|scope| {
-        let second = scope.spawn(|| again::second_build(&workshop, &tree));
-        let killed = again::killed_build(&workshop, &tree);
-        (second.join(), killed)
-    });
-    cases += second.ok().context("the second build panicked")?? + killed?;
 
-    Ok(cases)
+    // The three have a cache each and nothing else to share.
+    let (second, level2, killed) = std::thread::scope(|scope| {
+        let second = scope.spawn(|| again::second_build(&workshop, &tree));
+        let level2 = scope.spawn(|| level2::run(stage, &workshop));
+        let killed = again::killed_build(&workshop, &tree);
+        (second.join(), level2.join(), killed)
+    });
+    let ended = |result: std::thread::Result<anyhow::Result<usize>>| {
+        result.unwrap_or_else(|_| bail!("a build panicked"))
+    };
+    Ok(cases + ended(second)? + ended(level2)? + killed?)
 }

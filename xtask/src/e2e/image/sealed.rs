@@ -117,7 +117,8 @@ pub fn sealed(workshop: &Workshop, root: &Path) -> anyhow::Result<(PathBuf, usiz
     let again = json(&seal.output()?)?;
     ensure!(again["removed"].as_array().is_some_and(Vec::is_empty), "a second seal: {again:#}");
 
-    let shell = |script: &str| Command::new("sh").args(["-euc", script]).current_dir(&copy).output();
+    let shell =
+        |script: &str| Command::new("sh").args(["-euc", script]).current_dir(&copy).output();
     for pattern in GONE {
         let found = shell(&format!("ls -dA {pattern} 2>/dev/null || :"))?;
         ensure!(found.stdout.is_empty(), "a seal leaves {}", text(&found));
