@@ -11,6 +11,7 @@ mod instances;
 mod instructions;
 mod kubelet_tables;
 mod lab;
+mod pins;
 mod reference;
 
 use clap::{Parser, Subcommand};
@@ -50,6 +51,8 @@ enum Task {
     MachineInside(e2e::StageArgs),
     /// Run a program once and print what it cost, as JSON
     Measure(bench::measure::Args),
+    /// Check the pins of components, and add some from downloaded files
+    Pins(pins::Args),
     /// Write the reference pages: command line, config, error codes
     Reference(reference::Args),
 }
@@ -68,6 +71,7 @@ fn main() -> anyhow::Result<()> {
         Task::UnitsInside(args) => e2e::inside(&args),
         Task::MachineInside(args) => e2e::machine_inside(&args),
         Task::Measure(args) => bench::measure::run(&args),
+        Task::Pins(args) => pins::run(&args),
         Task::Reference(args) => reference::run(&args),
     }
 }

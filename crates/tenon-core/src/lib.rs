@@ -10,6 +10,7 @@
 //! doctor    why a node is not Ready: evidence, causes, ranking
 //! expression  the language of maxPodsExpression
 //! facts     what the machine is
+//! fleet     what a cloud API does to many nodes that start at once
 //! image     node images: profiles, conflicts, what to write
 //! kubeconfig  how a client reaches an API server, read and written
 //! kube_version  every version gate, named
@@ -44,6 +45,7 @@ pub mod decode;
 pub mod doctor;
 pub mod expression;
 pub mod facts;
+pub mod fleet;
 pub mod image;
 pub mod kube_version;
 pub mod kubeconfig;

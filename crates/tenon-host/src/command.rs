@@ -15,7 +15,7 @@ use tenon_core::problem::Problem;
 use crate::stop;
 
 /// How much output is kept, from the end.
-pub(crate) const KEEP_BYTES: usize = 64 * 1024;
+const KEEP_BYTES: usize = 64 * 1024;
 /// How much of it an error shows.
 const TAIL_LINES: usize = 20;
 /// How long a program has between SIGTERM and SIGKILL.
@@ -37,10 +37,20 @@ pub fn run(
     timeout: Duration,
     env: &[(String, String)],
 ) -> Result<Output, Problem> {
+    run_keeping(argv, timeout, env, KEEP_BYTES)
+}
+
+/// The same for a program whose answer is longer: so many bytes of it are kept.
+pub fn run_keeping(
+    argv: &[String],
+    timeout: Duration,
+    env: &[(String, String)],
+    keep: usize,
+) -> Result<Output, Problem> {
     let shown = argv.join(" ");
     let mut child = start(argv, env)?;
-    let stdout = collect(child.stdout.take());
-    let stderr = collect(child.stderr.take());
+    let stdout = collect(child.stdout.take(), keep);
+    let stderr = collect(child.stderr.take(), KEEP_BYTES);
     let ended = wait(&mut child, timeout);
     let (stdout, stderr) = (finish(stdout), finish(stderr));
     let tail = tail(if stderr.is_empty() { &stdout } else { &stderr });
@@ -77,7 +87,7 @@ fn start(argv: &[String], env: &[(String, String)]) -> Result<Child, Problem> {
 /// error.
 pub fn head(argv: &[String], timeout: Duration, most: u64) -> Result<Vec<u8>, Problem> {
     let mut child = start(argv, &[])?;
-    let said = collect(child.stderr.take());
+    let said = collect(child.stderr.take(), KEEP_BYTES);
     let reader = collect_first(child.stdout.take(), most);
     let end = Instant::now() + timeout;
     let mut stopped = Ok(());
@@ -118,7 +128,7 @@ pub fn must(
 type Reader = Option<(Arc<Mutex<Vec<u8>>>, JoinHandle<()>)>;
 
 /// Reads a pipe to its end on a thread of its own, keeping the last bytes.
-fn collect(pipe: Option<impl Read + Send + 'static>) -> Reader {
+fn collect(pipe: Option<impl Read + Send + 'static>, keep: usize) -> Reader {
     let mut pipe = pipe?;
     let kept = Arc::new(Mutex::new(Vec::new()));
     let shared = Arc::clone(&kept);
@@ -127,7 +137,7 @@ fn collect(pipe: Option<impl Read + Send + 'static>) -> Reader {
         while let Ok(count @ 1..) = pipe.read(&mut buffer) {
             let Ok(mut kept) = shared.lock() else { return };
             kept.extend_from_slice(&buffer[..count]);
-            let excess = kept.len().saturating_sub(KEEP_BYTES);
+            let excess = kept.len().saturating_sub(keep);
             kept.drain(..excess);
         }
     });

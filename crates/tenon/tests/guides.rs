@@ -60,6 +60,7 @@ fn every_example_of_the_guides_works() {
         "from-bootstrap-sh.md",
         "from-karpenter.md",
         "images.md",
+        "scale-out.md",
         "staged-boot.md",
     ] {
         let text = std::fs::read_to_string(docs.join("guides").join(name)).unwrap();

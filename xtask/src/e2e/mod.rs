@@ -9,6 +9,7 @@ mod cluster;
 mod control_plane;
 mod image;
 mod image_desk;
+mod image_dnf;
 mod kill;
 mod kubeadm;
 mod lab;
@@ -232,6 +233,14 @@ const LAYERS: &[Layer] = &[
         ],
         refuse: stage::refuse,
         run: Run::OnStage(image::run),
+    },
+    Layer {
+        name: "image-dnf",
+        about: "a root that plays Amazon Linux, with the real dnf and rpm and packages of the lab",
+        packages: &[("util-linux", "nsenter"), ("iproute2", "ip"), ("python3", "python3")],
+        parts: &[parts::DNF],
+        refuse: stage::refuse,
+        run: Run::OnStage(image_dnf::run),
     },
     Layer {
         name: "image-vm",

@@ -82,6 +82,9 @@ super::pages! {
     REPOSITORY_KEY = "TN06858" "image-repository-key",
         why: "packages are trusted by the key of their repository, and the root has another one or none",
         fix: "give the armoured key as `key` of the repository, or put it at that path by a package";
+    PACKAGE_NEEDED = "TN06859" "image-package-needed",
+        why: "other packages stand on one that the plan removes, and are not removed with it",
+        fix: "name them as `package-absent`, too, or keep the package by an exception";
     ACCOUNT_TAKEN = "TN06817" "image-account-taken",
         why: "the number asked for belongs to another account of the root, or none is free",
         fix: "ask for another number, or for none";

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::family::Family;
+use super::item;
 use super::profile::Profile;
 use super::resource::{Resource, Scope};
 use crate::codes::image::{COMPONENT_VERSION, NO_CHECKSUM, UNKNOWN_COMPONENT};
@@ -24,6 +25,19 @@ pub static PINS: &[(&str, &str)] = &[
     ("1.35", include_str!("../../../../profiles/pins/1.35.toml")),
     ("1.36", include_str!("../../../../profiles/pins/1.36.toml")),
 ];
+
+pub const ARCHITECTURES: &[&str] = &["aarch64", "x86_64"];
+/// Where a sum comes from that was computed from the file itself.
+pub const HASHED: &str = "hashed here from the downloaded file";
+
+/// One entry of a pin file.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Pin {
+    pub component: String,
+    pub version: String,
+    /// By architecture; none for a container image, which has one digest.
+    pub sha256: BTreeMap<String, String>,
+}
 
 /// What a config says about a component.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -149,6 +163,70 @@ fn pins(kubernetes: &str) -> Map<String, Value> {
     let minor = minor(kubernetes);
     let text = PINS.iter().find(|(known, _)| *known == minor).map_or("", |(_, text)| *text);
     toml::from_str(text).unwrap_or_default()
+}
+
+/// The address of a component's file.
+pub fn url(component: &str, version: &str, architecture: &str) -> Option<String> {
+    let table = table();
+    let url = table.get(component)?["url"].as_str()?;
+    Some(item::filled(url, version, "", architecture))
+}
+
+/// The entries of a pin file, or everything that is wrong with it.
+pub fn read_pins(minor: &str, text: &str) -> Result<Vec<Pin>, Vec<String>> {
+    let file: Map<String, Value> =
+        toml::from_str(text).map_err(|error| vec![error.message().to_owned()])?;
+    let (mut pins, mut wrong) = (Vec::new(), Vec::new());
+    for (name, entries) in &file {
+        if check(name).is_some() {
+            wrong.push(format!("there is no component {name}"));
+        }
+        for entry in entries.as_array().into_iter().flatten() {
+            match Pin::read(name, minor, entry) {
+                Ok(pin) if pins.contains(&pin) => wrong.push(format!("{name} is there twice")),
+                Ok(pin) => pins.push(pin),
+                Err(why) => wrong.push(format!("{name}: {why}")),
+            }
+        }
+        if !entries.is_array() {
+            wrong.push(format!("{name} is not a list of entries, [[{name}]]"));
+        }
+    }
+    if wrong.is_empty() { Ok(pins) } else { Err(wrong) }
+}
+
+impl Pin {
+    fn read(component: &str, minor: &str, entry: &Value) -> Result<Pin, String> {
+        let fields = entry.as_object().into_iter().flat_map(Map::keys);
+        let strange =
+            |name: &&String| !["version", "source", "sha256", "digest"].contains(&name.as_str());
+        if let Some(name) = fields.into_iter().find(strange) {
+            return Err(format!("it has no field {name}"));
+        }
+        let version = entry["version"].as_str().ok_or("it has no version")?.to_owned();
+        if component == "kubelet" && self::minor(&version) != minor {
+            return Err(format!("{version} is no Kubernetes {minor}"));
+        }
+        let sources = entry["source"].as_array().map_or(&[][..], Vec::as_slice);
+        let hashed = sources.first().is_some_and(|first| *first == HASHED);
+        if sources.len() < 2 && !hashed || !sources.iter().all(Value::is_string) {
+            return Err(format!("{version} does not say two sources that agree"));
+        }
+        let is_hex = |text: &str| {
+            text.len() == 64
+                && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+        };
+        let mut sha256 = BTreeMap::new();
+        let digest = entry["digest"].as_str().and_then(|digest| digest.strip_prefix("sha256:"));
+        if !digest.is_some_and(is_hex) {
+            for architecture in ARCHITECTURES {
+                let sum = entry["sha256"][*architecture].as_str().filter(|sum| is_hex(sum));
+                let sum = sum.ok_or_else(|| format!("{version} has no sum for {architecture}"))?;
+                sha256.insert((*architecture).to_owned(), sum.to_owned());
+            }
+        }
+        Ok(Pin { component: component.to_owned(), version, sha256 })
+    }
 }
 
 /// One component with all that is known about it.
@@ -557,6 +635,40 @@ mod tests {
         asked.version = Some("1.3.4".into());
         let chosen = Chosen::of("runc", &row, pins, Some(&asked), &image).unwrap();
         assert_eq!(chosen.sums("1.3.4").len(), 1);
+    }
+
+    #[test]
+    fn shipped_pins_are_whole_and_bad_ones_are_told() {
+        for (minor, text) in PINS {
+            let pins = read_pins(minor, text).unwrap_or_else(|wrong| panic!("{minor}: {wrong:?}"));
+            assert!(pins.len() >= 5, "{minor}");
+        }
+        let entry = |rest: &str| format!("[[runc]]\nversion = '1.0.0'\n{rest}");
+        let sums = format!("[runc.sha256]\nx86_64 = '{0}'\naarch64 = '{0}'\n", "a".repeat(64));
+        let two = "source = ['one', 'other']\n";
+        for (text, told) in [
+            ("[runk]\n".to_owned(), "there is no component runk"),
+            (entry(&sums), "runc: 1.0.0 does not say two sources that agree"),
+            (entry(&format!("source = ['one']\n{sums}")), "runc: 1.0.0 does not say two sources"),
+            (entry(two), "runc: 1.0.0 has no sum for aarch64"),
+            (entry(&format!("{two}sha = 1\n{sums}")), "runc: it has no field sha"),
+            (
+                entry(&format!(
+                    "{two}{}",
+                    sums.to_uppercase().replace("RUNC.SHA256", "runc.sha256")
+                )),
+                "runc: 1.0.0 has no sum",
+            ),
+            (
+                entry(&format!("{two}{sums}")).replace("runc", "kubelet"),
+                "kubelet: 1.0.0 is no Kubernetes 1.34",
+            ),
+        ] {
+            let wrong = read_pins("1.34", &text).unwrap_err();
+            assert!(wrong[0].starts_with(told), "{wrong:?} is not {told}");
+        }
+        let hashed = format!("source = ['{HASHED}']\n{sums}");
+        assert_eq!(read_pins("1.34", &entry(&hashed)).unwrap().len(), 1);
     }
 
     #[test]

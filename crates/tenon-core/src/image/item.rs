@@ -198,7 +198,7 @@ fn single(one: &Resource, family: &Family, architecture: &str, items: &mut Vec<I
             let members = one.table("members").into_iter();
             Act::Download {
                 path: key,
-                url: filled(&text("url"), &text("version"), family, architecture),
+                url: filled(&text("url"), &text("version"), family.name, architecture),
                 sha256: sum.map_or_else(String::new, |(_, sum)| (*sum).to_owned()),
                 members: members.map(|(from, to)| (from.to_owned(), to.to_owned())).collect(),
                 mode: one.mode().unwrap_or(0o755),
@@ -270,7 +270,7 @@ fn single(one: &Resource, family: &Family, architecture: &str, items: &mut Vec<I
 }
 
 /// Puts version and architecture into an address.
-fn filled(url: &str, version: &str, family: &Family, architecture: &str) -> String {
+pub(super) fn filled(url: &str, version: &str, family: &str, architecture: &str) -> String {
     let go = match architecture {
         "aarch64" => "arm64",
         _ => "amd64",
@@ -278,7 +278,7 @@ fn filled(url: &str, version: &str, family: &Family, architecture: &str) -> Stri
     url.replace("{version}", version)
         .replace("{arch}", architecture)
         .replace("{goarch}", go)
-        .replace("{family}", family.name)
+        .replace("{family}", family)
 }
 
 fn unit(one: &Resource, family: &Family, items: &mut Vec<Item>) {

@@ -74,7 +74,7 @@ fn packet(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
             match *rest.first()? {
                 one @ 0..=191 => (tag, 1, usize::from(one)),
                 one @ 192..=223 => {
-                    (tag, 2, (usize::from(one) - 192 << 8) + usize::from(*rest.get(1)?) + 192)
+                    (tag, 2, ((usize::from(one) - 192) << 8) + usize::from(*rest.get(1)?) + 192)
                 }
                 255 => (tag, 5, big(rest.get(1..5)?)),
                 _ => return None,

@@ -116,7 +116,7 @@ pub fn render(plan: &ImagePlan, found: &Found, build: &Build<'_>) -> Value {
         "arch": plan.architecture,
         "kubernetes": plan.kubernetes,
         "profiles": plan.profiles,
-        "components": components(plan),
+        "components": components(plan, &found.packages),
         "packages": found.packages.iter().map(package).collect::<Vec<_>>(),
         "kernel": {
             "version": found.kernel,
@@ -136,7 +136,7 @@ fn of_kind<'a>(plan: &'a ImagePlan, kind: &'a str) -> impl Iterator<Item = &'a R
     plan.resources.iter().filter(move |one| one.kind.name == kind)
 }
 
-fn components(plan: &ImagePlan) -> Vec<Value> {
+fn components(plan: &ImagePlan, installed: &Installed) -> Vec<Value> {
     let urls = plan.downloads().filter_map(|act| match act {
         Act::Download { path, url, sha256, .. } => Some((path.as_str(), (url, sha256))),
         _ => None,
@@ -149,7 +149,16 @@ fn components(plan: &ImagePlan) -> Vec<Value> {
             "url": url, "sha256": sha256, "licence": one.text("licence"),
         }))
     };
-    let mut list: Vec<_> = of_kind(plan, "download").filter_map(component).collect();
+    // A component of the distribution has the version that is installed.
+    let packaged = |one: &Resource| {
+        let names = plan.family.packages(&one.key, &plan.architecture);
+        let version = names.iter().find_map(|name| installed.get(name)).map(|one| &one.version);
+        json!({"name": one.key, "version": version, "source": "distro",
+               "url": null, "sha256": null, "licence": null})
+    };
+    let distro = of_kind(plan, "package").filter(|one| one.text("source") == Some("distro"));
+    let upstream = of_kind(plan, "download").filter_map(component);
+    let mut list: Vec<_> = upstream.chain(distro.map(packaged)).collect();
     list.sort_by_key(|one| one["name"].to_string());
     list
 }
@@ -393,7 +402,12 @@ pub(super) mod tests {
     fn a_manifest_tells_all_parts() {
         let manifest = sample();
         assert_eq!(manifest["built"]["date"], "2023-11-14T22:13:20Z");
-        assert_eq!(manifest["components"][0]["name"], "kubelet");
+        let component = |name: &str| {
+            let list = manifest["components"].as_array().unwrap();
+            list.iter().find(|one| one["name"] == name).unwrap().clone()
+        };
+        assert_eq!(component("kubelet")["source"], "upstream");
+        assert_eq!(component("containerd")["version"], "1:1.6.20+ds1-1");
         assert_eq!(manifest["images"][0]["pinned"], true);
         assert_eq!(manifest["files"][0]["mode"], "0755");
         assert_eq!(manifest["packages"][0]["origin"], "Debian/bookworm");

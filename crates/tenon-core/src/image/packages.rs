@@ -129,6 +129,9 @@ pub struct Places<'a> {
     pub architecture: &'a str,
 }
 
+/// More than any path is deep.
+const STEPS_UP: usize = 40;
+
 fn words(list: &[&str]) -> Vec<String> {
     list.iter().map(|word| (*word).to_owned()).collect()
 }
@@ -151,14 +154,14 @@ fn apt_places(cache: &str) -> Vec<String> {
     ]
 }
 
-/// Options of a dnf that keeps its state in the cache. A lock of an earlier version must not stop
-/// the plan from changing it.
+/// Options of a dnf that keeps its state in the cache. Plugins would bring repositories and habits
+/// of their own, and one of them would let the lock of an earlier version stop the plan.
 fn dnf_options(cache: &str) -> Vec<String> {
     vec![
         format!("--setopt=cachedir={cache}/dnf"),
         "--setopt=keepcache=True".into(),
         "--setopt=install_weak_deps=False".into(),
-        "--disableplugin=versionlock".into(),
+        "--noplugins".into(),
     ]
 }
 
@@ -195,17 +198,18 @@ impl Manager {
                 vec![update, [apt, end, self.named(wishes)].concat()]
             }
             Manager::Dnf => {
-                // dnf takes its own directories to lie below the root, so they are told from there.
-                let up = "../".repeat(root.matches('/').count());
+                // dnf reads these now from below the root, now from where it stands: enough steps up
+                // lead to the same place from both.
+                let up = format!("{}{}", "../".repeat(STEPS_UP), cache.trim_start_matches('/'));
                 let dnf = [
                     words(&["dnf", "-y", "-q"]),
-                    dnf_options(&format!("{up}{}", cache.trim_start_matches('/'))),
+                    dnf_options(&up),
                     vec![
                         format!("--installroot={root}/"),
                         format!("--forcearch={architecture}"),
                         format!("--setopt=reposdir={sources}"),
-                        format!("--setopt=logdir={up}{}/dnf", cache.trim_start_matches('/')),
-                        format!("--setopt=persistdir={up}{}/dnf", cache.trim_start_matches('/')),
+                        format!("--setopt=logdir={up}/dnf"),
+                        format!("--setopt=persistdir={cache}/dnf"),
                         // The check would write keys into the root; `install` makes it.
                         "--nogpgcheck".into(),
                         "--downloadonly".into(),
@@ -333,17 +337,18 @@ mod tests {
         let install = Manager::Apt.install(&wishes);
         assert!(install.contains(&"--no-download".to_owned()));
         let dnf = Manager::Dnf.download(places, &wishes);
+        let up = "../".repeat(STEPS_UP);
         assert_eq!(
-            dnf[0].join(" "),
-            "dnf -y -q --setopt=cachedir=../../c/dnf --setopt=keepcache=True \
-             --setopt=install_weak_deps=False --disableplugin=versionlock --installroot=/m/r/ \
-             --forcearch=aarch64 --setopt=reposdir=/c/s --setopt=logdir=../../c/dnf \
-             --setopt=persistdir=../../c/dnf --nogpgcheck --downloadonly install runc containerd-1.7*"
+            dnf[0].join(" ").replace(&up, "../"),
+            "dnf -y -q --setopt=cachedir=../c/dnf --setopt=keepcache=True \
+             --setopt=install_weak_deps=False --noplugins --installroot=/m/r/ \
+             --forcearch=aarch64 --setopt=reposdir=/c/s --setopt=logdir=../c/dnf \
+             --setopt=persistdir=/c/dnf --nogpgcheck --downloadonly install runc containerd-1.7*"
         );
         assert_eq!(
             Manager::Dnf.install(&wishes).join(" "),
             "dnf -y -q --cacheonly --nodocs --setopt=cachedir=/run/tenon/cache/dnf \
-             --setopt=keepcache=True --setopt=install_weak_deps=False --disableplugin=versionlock \
+             --setopt=keepcache=True --setopt=install_weak_deps=False --noplugins \
              install runc containerd-1.7*"
         );
         assert_eq!(Manager::Dnf.remove(&["a", "b"]).join(" "), "rpm -e a b");

@@ -50,7 +50,9 @@ struct Part {
 fn parts(manifest: &Value, crates: &str) -> Vec<Part> {
     let list = |name: &str| manifest[name].as_array().into_iter().flatten();
     let packages = list("packages").map(|one| package(manifest, one));
-    let parts = packages.chain(list("components").map(component)).chain(list("images").map(image));
+    // A component of the distribution is among the packages.
+    let components = list("components").filter(|one| one["source"] != "distro").map(component);
+    let parts = packages.chain(components).chain(list("images").map(image));
     let tenon = tenon(&manifest["tenon"]);
     let crates = if tenon.is_some() { crates } else { "" };
     let crates = crates.lines().filter_map(linked);

@@ -62,6 +62,15 @@ pub fn endpoint(root: &Root, path: &str) -> Result<(String, Vec<u8>), Problem> {
 impl Client {
     /// A client for what a kubeconfig describes. Files it names are read below the root.
     pub fn from_kubeconfig(config: &Kubeconfig, root: &Root) -> Result<Self, Problem> {
+        Client::through(None, config, root)
+    }
+
+    /// The same, with requests that go through a proxy.
+    pub fn through(
+        proxy: Option<ureq::Proxy>,
+        config: &Kubeconfig,
+        root: &Root,
+    ) -> Result<Self, Problem> {
         let trust = match &config.authority {
             Some(material) => Trust::Authority(load(root, material)?),
             None => Trust::Public,
@@ -76,7 +85,7 @@ impl Client {
             },
             Credential::Exec { .. } => exec(config)?,
         };
-        Client::new(&config.server, &trust, &auth)
+        Ok(Client::with_agent(&config.server, agent(&trust, &auth, proxy)?, &auth))
     }
 
     /// A client for the kubeconfig file at this path.
@@ -130,8 +139,12 @@ fn exec(config: &Kubeconfig) -> Result<Auth, Problem> {
     }
 }
 
-/// The connection's settings: no proxy, no redirect, a status is no error.
-pub(super) fn agent(trust: &Trust, auth: &Auth) -> Result<ureq::Agent, Problem> {
+/// The connection's settings: no redirect, no proxy of the environment, a status is no error.
+pub(super) fn agent(
+    trust: &Trust,
+    auth: &Auth,
+    proxy: Option<ureq::Proxy>,
+) -> Result<ureq::Agent, Problem> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let roots = match trust {
         Trust::Authority(pem) => {
@@ -151,7 +164,7 @@ pub(super) fn agent(trust: &Trust, auth: &Auth) -> Result<ureq::Agent, Problem> 
         .build();
     let config = ureq::Agent::config_builder()
         .tls_config(tls)
-        .proxy(None)
+        .proxy(proxy)
         .http_status_as_error(false)
         .max_redirects(0)
         .timeout_connect(Some(CONNECT));

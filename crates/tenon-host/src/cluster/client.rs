@@ -53,17 +53,21 @@ impl Patch {
 impl Client {
     /// A client for `https://HOST:PORT`.
     pub fn new(server: &str, trust: &Trust, auth: &Auth) -> Result<Self, Problem> {
+        Ok(Client::with_agent(server, agent(trust, auth, None)?, auth))
+    }
+
+    pub(super) fn with_agent(server: &str, agent: ureq::Agent, auth: &Auth) -> Self {
         let bearer = match auth {
             Auth::Bearer(token) => Some(token.clone()),
             Auth::None | Auth::Certificate { .. } => None,
         };
-        Ok(Client {
+        Client {
             server: server.trim_end_matches('/').to_owned(),
-            agent: agent(trust, auth)?,
+            agent,
             bearer,
             timeout: TIMEOUT,
             resources: Arc::default(),
-        })
+        }
     }
 
     /// The same client with another deadline for each request.

@@ -38,11 +38,12 @@ const EXEC: Duration = Duration::from_secs(10);
 const SERVICE_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// What the lane to the API server works with, owned by its thread.
-struct Api {
+pub(super) struct Api {
     endpoint: Endpoint,
     authority: Option<Vec<u8>>,
-    proxy: Option<Proxy>,
-    uses_proxy: bool,
+    pub(super) proxy: Option<Proxy>,
+    /// The kubelet goes through it.
+    pub(super) uses_proxy: bool,
     node_name: Option<String>,
     kubeconfig: String,
     /// What the kubelet's own programs see.
@@ -50,7 +51,7 @@ struct Api {
 }
 
 /// What a lane found: fills in its own part.
-type Filling = Box<dyn FnOnce(&mut Probes) + Send>;
+pub(super) type Filling = Box<dyn FnOnce(&mut Probes) + Send>;
 
 /// Runs every probe that this machine allows, within the budget.
 pub(super) fn run(source: &Source, node: &mut Snapshot, end: Instant) -> Result<(), Problem> {
@@ -100,7 +101,7 @@ fn lane(send: &mpsc::Sender<Filling>, work: impl FnOnce() -> Filling + Send + 's
 
 impl Api {
     /// Reads from the node's own files whom it would ask, and how.
-    fn of(node: &Snapshot) -> Option<Api> {
+    pub(super) fn of(node: &Snapshot) -> Option<Api> {
         let view = View::new(node, None);
         let endpoint = view.api.clone()?;
         let url =
@@ -117,7 +118,7 @@ impl Api {
     }
 
     /// The chain to the API server, layer by layer.
-    fn ask(&self) -> Filling {
+    pub(super) fn ask(&self) -> Filling {
         let mut found = Probes { uses_proxy: self.uses_proxy, ..Probes::default() };
         let begun = Instant::now();
         let lookup = look_up(&self.endpoint.host).ok();
@@ -138,8 +139,8 @@ impl Api {
             self.proxy.as_ref().map(|proxy| reach::reach(&Goal { proxy: Some(proxy), ..goal }));
         let (proxied, proxied_answer) = proxied.unzip();
         let answer = if self.uses_proxy { proxied_answer.flatten() } else { answer };
-        // The client knows no proxy, so its requests tell something only where it needs none.
-        let trusted = direct.trust == Some(Trust::Good) && direct.is_up();
+        let way = if self.uses_proxy { proxied.as_ref() } else { Some(&direct) };
+        let trusted = way.is_some_and(|way| way.trust == Some(Trust::Good) && way.is_up());
         found.clock_offset_s = answer.as_ref().and_then(clock_offset);
         found.anonymous = answer.map(anonymous);
         (found.lookup, found.direct, found.proxied) = (lookup, Some(direct), proxied);
@@ -195,8 +196,10 @@ impl Api {
             variables.extend(own);
         }
         let kind = kind(&config);
+        let proxy = self.proxy.as_ref().filter(|_| self.uses_proxy);
+        let proxy = proxy.and_then(Proxy::for_client);
         let opened = background::wait_for(Instant::now() + EXEC, move || {
-            Client::from_kubeconfig(&config, &root)
+            Client::through(proxy, &config, &root)
         });
         match opened {
             Ok(Some(Ok(client))) => Ok((client, kind.to_owned())),

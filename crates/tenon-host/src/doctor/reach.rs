@@ -80,6 +80,17 @@ impl Proxy {
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         (!host.is_empty()).then_some(Proxy { host, port, user })
     }
+
+    /// The same for a client that makes whole requests.
+    pub(super) fn for_client(&self) -> Option<ureq::Proxy> {
+        let mut proxy =
+            ureq::Proxy::builder(ureq::ProxyProtocol::Http).host(&self.host).port(self.port);
+        if let Some(user) = &self.user {
+            let (name, password) = user.split_once(':').unwrap_or((user, ""));
+            proxy = proxy.username(name).password(password);
+        }
+        proxy.build().ok()
+    }
 }
 
 /// What to connect to.

@@ -2,6 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
 use tenon_core::doctor::{Options as Question, Tcp, Tls, Trust, examine};
@@ -61,25 +63,36 @@ fn a_closed_port_and_a_server_without_tls_differ() {
 
 /// A proxy that answers `status` and, if that is 200, passes everything on.
 fn proxy(status: u16) -> Proxy {
+    proxy_to(status, None).0
+}
+
+/// The same, to a port of its own choice; what it was asked for is counted.
+fn proxy_to(status: u16, port: Option<u16>) -> (Proxy, Arc<AtomicU32>) {
+    let asked = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&asked);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://me:secret@{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         for mut client in listener.incoming().flatten() {
+            count.fetch_add(1, Ordering::Relaxed);
             let mut head = Vec::new();
             let mut byte = [0];
             while !head.ends_with(b"\r\n\r\n") && client.read_exact(&mut byte).is_ok() {
                 head.push(byte[0]);
             }
             let head = String::from_utf8(head).unwrap();
-            assert!(head.contains("Proxy-Authorization: Basic bWU6c2VjcmV0"), "{head}");
-            let target = head.split_whitespace().nth(1).unwrap().to_owned();
+            let word = "proxy-authorization: basic bwu6c2vjcmv0";
+            assert!(head.to_ascii_lowercase().contains(word), "{head}");
+            let target = head.split_whitespace().nth(1).unwrap();
+            let target = port.map_or_else(|| target.to_owned(), |port| format!("127.0.0.1:{port}"));
             write!(client, "HTTP/1.1 {status} x\r\n\r\n").unwrap();
             if status == 200 {
-                pass_on(client, TcpStream::connect(target).unwrap());
+                let server = TcpStream::connect(target).unwrap();
+                std::thread::spawn(move || pass_on(client, server));
             }
         }
     });
-    Proxy::parse(&url).unwrap()
+    (Proxy::parse(&url).unwrap(), asked)
 }
 
 fn pass_on(client: TcpStream, server: TcpStream) {
@@ -162,6 +175,38 @@ fn the_chain_is_walked_with_the_kubelets_own_credentials() {
     let report = examine(&node, &Question::default());
     assert_eq!(report.state.name(), "joined-not-ready");
     assert_eq!(report.findings[0].cause.number, 26, "{}", report.text(true));
+}
+
+/// Where the kubelet needs a proxy, its credentials are tried through it: nothing listens at the
+/// address of the kubeconfig, and the proxy leads to the API server.
+#[test]
+fn credentials_are_tried_on_the_kubelets_own_way() {
+    let api = FakeApi::start(answers);
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let server = format!("https://127.0.0.1:{closed}");
+    let kubeconfig = json!({"clusters": [{"name": "c", "cluster": {"server": server,
+        "certificate-authority-data": base64(&api.authority)}}],
+        "users": [{"name": "u", "user": {"token": "opaque"}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}], "current-context": "x"});
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kubeconfig").display().to_string();
+    std::fs::write(&path, kubeconfig.to_string()).unwrap();
+    let mut node = node(&api);
+    node.files.insert(path.clone(), kubeconfig.to_string());
+    let flags = format!("A_ARGS=--hostname-override=node-1 --kubeconfig={path}\n");
+    node.files.insert("/etc/eks/kubelet/environment".into(), flags);
+    let mut lane = probes::Api::of(&node).unwrap();
+    let (proxy, asked) = proxy_to(200, Some(port(&api.url)));
+    (lane.proxy, lane.uses_proxy) = (Some(proxy), true);
+    lane.ask()(&mut node.probes);
+    let probes = &node.probes;
+    assert_eq!(probes.direct.as_ref().unwrap().tcp, Tcp::Refused);
+    assert_eq!(probes.identity.as_ref().unwrap().user, "system:node:node-1", "{probes:?}");
+    assert!(asked.load(Ordering::Relaxed) >= 2, "the probe and the client");
+    // Without need of it, nothing goes through the proxy but the probe.
+    lane.uses_proxy = false;
+    lane.ask()(&mut node.probes);
+    assert!(node.probes.credentials.is_none(), "{:?}", node.probes);
 }
 
 /// The kubeconfig that Tenon writes: the CA by path, a program for the token.

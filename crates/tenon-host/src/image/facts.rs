@@ -12,7 +12,6 @@ use tenon_core::problem::Problem;
 
 use super::inside;
 use crate::apply::directories::unreadable;
-use crate::command::KEEP_BYTES;
 use crate::root::{Root, read_up_to};
 
 /// Programs that every root has one of; the first that is an executable tells the architecture.
@@ -54,7 +53,7 @@ pub(super) fn installed(root: &Root, manager: Manager) -> Result<Installed, Prob
     }
     let query: Vec<String> = RPM_QUERY.iter().map(|word| (*word).to_owned()).collect();
     let answer = inside::run(root, None, &query, QUERY_TIME)?;
-    if answer.stdout.len() >= KEEP_BYTES {
+    if answer.stdout.len() >= inside::ANSWER_BYTES {
         // The beginning of the list is lost, and what is not in it would count as missing.
         return Err(Problem::new(&PROGRAM_FAILED, "rpm lists more packages than are kept"));
     }

@@ -1,9 +1,12 @@
 //! Fills the cache with what a plan needs: files, container images, packages. With `download` and
 //! `registry` the only rooms here that use the network.
 
+use std::fs::{self, File};
+use std::path::Path;
 use std::time::Duration;
 
 use tenon_core::codes::image::FETCH_STOPPED;
+use tenon_core::image::cached;
 use tenon_core::image::item::Act;
 use tenon_core::image::packages::Places;
 use tenon_core::image::plan::ImagePlan;
@@ -12,8 +15,10 @@ use tenon_core::problem::Problem;
 use super::cache::Cache;
 use super::download::{Limits, Source, download};
 use super::place::Pinned;
-use super::site::Site;
+use super::site::{Site, hash};
+use super::unpack::holds_image;
 use super::{facts, packages, registry, sources};
+use crate::apply::files::write_problem;
 use crate::command;
 use crate::gather::environment::Environment;
 use crate::root::Root;
@@ -43,7 +48,7 @@ pub fn fetch(plan: &ImagePlan, root: Option<&Root>, cache: &Cache) -> Result<Fet
     for act in plan.downloads() {
         let Some(path) = cache.path(act) else { continue };
         match act {
-            _ if path.exists() => fetched.had += 1,
+            _ if is_held(act, &path)? => fetched.had += 1,
             Act::Download { url, sha256, .. } => {
                 let source = Source { pinned: Pinned { sha256, name: url }, headers: &[] };
                 fetched.bytes += download(source, &path, &environment, Limits::default())?;
@@ -62,6 +67,24 @@ pub fn fetch(plan: &ImagePlan, root: Option<&Root>, cache: &Cache) -> Result<Fet
         fetched.packages = fetch_packages(plan, root, cache)?;
     }
     Ok(fetched)
+}
+
+/// True if the cache has it whole; what is damaged there is removed, and so fetched again.
+fn is_held(act: &Act, path: &Path) -> Result<bool, Problem> {
+    let Ok(file) = File::open(path) else { return Ok(false) };
+    let whole = match act {
+        Act::Download { sha256, .. } => hash(file.into()).is_ok_and(|actual| actual == *sha256),
+        Act::CachedImage { digest, .. } => {
+            holds_image(file, cached::digits(digest).unwrap_or_default()).unwrap_or(false)
+        }
+        _ => true,
+    };
+    if !whole {
+        let name = path.display().to_string();
+        tracing::warn!(entry = name, "damaged in the cache, fetched again");
+        fs::remove_file(path).map_err(|error| write_problem("removing", &name, error))?;
+    }
+    Ok(whole)
 }
 
 fn fetch_packages(plan: &ImagePlan, root: &Root, cache: &Cache) -> Result<Vec<String>, Problem> {

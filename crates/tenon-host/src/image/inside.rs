@@ -72,6 +72,9 @@ const OWN_NAMESPACES: &[&str] = &[
 /// Places that are mounted over; a link in their place could lead out of the root.
 const MOUNTED: &[&str] = &["/proc", "/sys", "/dev", "/run", "/tmp"];
 
+/// How much of an answer is kept: a large root has some thousand packages.
+pub const ANSWER_BYTES: usize = 16 << 20;
+
 /// Runs a program that must end with 0.
 pub fn run(
     root: &Root,
@@ -79,6 +82,25 @@ pub fn run(
     argv: &[String],
     timeout: Duration,
 ) -> Result<Output, Problem> {
+    check(root, argv)?;
+    let real = root.path().canonicalize().map_err(|error| unreadable("/", error))?;
+    let mut words: Vec<String> = OWN_NAMESPACES.iter().map(|word| (*word).to_owned()).collect();
+    words.push(real.display().to_string());
+    words.push(cache.map(|cache| cache.display().to_string()).unwrap_or_default());
+    words.extend_from_slice(argv);
+    let output = command::run_keeping(&words, timeout, &[], ANSWER_BYTES)?;
+    if output.status.success() {
+        return Ok(output);
+    }
+    const FULL: &[&str] = &["No space left on device", "enough free space"];
+    let full = output.tail.iter().any(|line| FULL.iter().any(|words| line.contains(words)));
+    let page = if full { &NO_SPACE } else { &PROGRAM_FAILED };
+    let what = format!("`{}` inside the root ended with {}", argv.join(" "), output.status);
+    Err(Problem::new(page, what).details(output.tail))
+}
+
+/// Refuses what could not run, or would run with mounts outside of the root.
+fn check(root: &Root, argv: &[String]) -> Result<(), Problem> {
     if own().uid != 0 {
         let what = format!("`{}` must run inside the root", argv.join(" "));
         return Err(Problem::new(&NOT_PRIVILEGED, what));
@@ -90,18 +112,5 @@ pub fn run(
             return Err(Problem::new(&UNSAFE_IN_ROOT, what));
         }
     }
-    let real = root.path().canonicalize().map_err(|error| unreadable("/", error))?;
-    let mut words: Vec<String> = OWN_NAMESPACES.iter().map(|word| (*word).to_owned()).collect();
-    words.push(real.display().to_string());
-    words.push(cache.map(|cache| cache.display().to_string()).unwrap_or_default());
-    words.extend_from_slice(argv);
-    let output = command::run(&words, timeout, &[])?;
-    if output.status.success() {
-        return Ok(output);
-    }
-    const FULL: &[&str] = &["No space left on device", "enough free space"];
-    let full = output.tail.iter().any(|line| FULL.iter().any(|words| line.contains(words)));
-    let page = if full { &NO_SPACE } else { &PROGRAM_FAILED };
-    let what = format!("`{}` inside the root ended with {}", argv.join(" "), output.status);
-    Err(Problem::new(page, what).details(output.tail))
+    Ok(())
 }

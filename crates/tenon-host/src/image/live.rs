@@ -1,5 +1,6 @@
 //! The running kernel: changed only when asked for, told before, and recorded with what was there.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
@@ -65,7 +66,7 @@ pub fn is_loaded(kernel: &Root, module: &str) -> bool {
     kernel.exists(&format!("/sys/module/{}", module.replace('-', "_")))
 }
 
-/// The units that the plan starts at boot, mounts included.
+/// The units that the plan starts at boot: mounts first, since services may lie on them.
 pub fn wanted_units(plan: &ImagePlan) -> Vec<String> {
     let name = |act: &Act| match act {
         Act::Link { path, target } if path.contains(".wants/") && target != "/dev/null" => {
@@ -73,7 +74,13 @@ pub fn wanted_units(plan: &ImagePlan) -> Vec<String> {
         }
         _ => None,
     };
-    plan.items.iter().filter_map(|item| name(&item.act)).collect()
+    let mut units: Vec<String> = plan.items.iter().filter_map(|item| name(&item.act)).collect();
+    units.sort_by_key(|unit| !is_mount(unit));
+    units
+}
+
+fn is_mount(name: &str) -> bool {
+    name.ends_with(".mount")
 }
 
 fn start(unit: String) -> Option<Effect> {
@@ -116,24 +123,32 @@ fn turn(kernel: &Root, name: &str, value: Option<&str>) -> Result<(), Problem> {
     }
 }
 
-/// Gives the running machine back what `--live` found, and forgets it. The files stay.
+/// Gives the running machine back what `--live` found, and forgets it. The files stay. What cannot
+/// be given back is kept for the next undo, and is the problem that is told.
 pub fn restore(root: &Root) -> Result<Vec<Effect>, Problem> {
     let lock = Lock::take(root, Duration::ZERO)?;
     let mut record = Record::load(root)?;
-    let mut effects = Vec::new();
-    // The last thing that was changed goes back first.
-    for (name, before) in record.before_live.iter().rev() {
+    let (mut effects, mut left, mut failed) = (Vec::new(), BTreeMap::new(), None);
+    // The last thing that was changed goes back first: services, mounts, settings, modules.
+    let mut list: Vec<_> = std::mem::take(&mut record.before_live).into_iter().rev().collect();
+    list.sort_by_key(|(name, _)| (!name.starts_with("unit "), is_mount(name)));
+    for (name, before) in list {
         tracing::info!("live: {name} back to {before}");
         let value = name.starts_with("sysctl ").then_some(before.as_str());
-        turn(root, name, value)?;
-        effects.push(Effect { name: name.clone(), before: String::new(), after: before.clone() });
+        match turn(root, &name, value) {
+            Ok(()) => effects.push(Effect { name, before: String::new(), after: before }),
+            Err(problem) => {
+                failed.get_or_insert(problem);
+                left.insert(name, before);
+            }
+        }
     }
+    record.before_live = left;
     if !effects.is_empty() {
-        record.before_live.clear();
         let body = format!("{:#}\n", record.to_json());
         store(root, &lock, record::PATH, 0o644, body.as_bytes())?;
     }
-    Ok(effects)
+    failed.map_or(Ok(effects), Err)
 }
 
 fn set(kernel: &Root, path: &str, value: &str) -> Result<(), Problem> {

@@ -4,7 +4,7 @@
 use std::fs;
 use std::time::Duration;
 
-use tenon_core::codes::image::{NOT_SIGNED, PACKAGES_MISSING};
+use tenon_core::codes::image::{NOT_SIGNED, PACKAGE_NEEDED, PACKAGES_MISSING};
 use tenon_core::image::family::Manager;
 use tenon_core::image::item::Act;
 use tenon_core::image::packages::{DPKG_STATUS, Package, Wish, dpkg_torn, fits};
@@ -157,7 +157,7 @@ fn run(
     let directory = cache.map(Cache::directory);
     if !work.remove.is_empty() {
         tracing::info!(packages = work.remove.join(" "), "removing packages");
-        inside::run(site.root, directory, &manager.remove(&work.remove), TIME)?;
+        inside::run(site.root, directory, &manager.remove(&work.remove), TIME).map_err(told)?;
     }
     if work.install.is_empty() {
         return Ok(());
@@ -175,6 +175,7 @@ fn run(
 /// What a package manager says in its own words.
 fn told(problem: Problem) -> Problem {
     const UNSIGNED: &[&str] = &["GPG check FAILED", "is not signed", "unauthenticated packages"];
+    const NEEDED: &[&str] = &["Failed dependencies", "dependency problems"];
     const MISSING: &[&str] = &[
         "Unable to fetch",
         "Unable to locate",
@@ -182,14 +183,18 @@ fn told(problem: Problem) -> Problem {
         "Unable to find a match",
         "is set but some packages are missing",
         "Cannot download",
+        "no cache for",
     ];
     let says = |words: &[&str]| {
         problem.details.iter().any(|line| words.iter().any(|word| line.contains(word)))
     };
-    let (page, what) = match (says(UNSIGNED), says(MISSING)) {
-        (true, _) => (&NOT_SIGNED, "a package is not signed by the key of its repository"),
-        (_, true) => (&PACKAGES_MISSING, "the cache lacks packages of the plan"),
-        _ => return problem,
+    let pages = [
+        (UNSIGNED, &NOT_SIGNED, "a package is not signed by the key of its repository"),
+        (NEEDED, &PACKAGE_NEEDED, "a package that must go is needed by others"),
+        (MISSING, &PACKAGES_MISSING, "the cache lacks packages of the plan"),
+    ];
+    let Some((_, page, what)) = pages.into_iter().find(|(words, ..)| says(words)) else {
+        return problem;
     };
     Problem::new(page, what).details(problem.details.clone())
 }

@@ -64,7 +64,7 @@ pub struct Args {
     #[arg(long)]
     all: bool,
     /// Look again until the node is Ready or the cause is stable
-    #[arg(long)]
+    #[arg(long, conflicts_with = "bundle")]
     watch: bool,
 }
 
@@ -82,9 +82,13 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
     };
     let since_us = args.since.as_deref().map(since).transpose()?;
     let spec = args.config.as_deref().map(read_spec).transpose()?;
+    if args.watch && !source.is_live() {
+        let what = "--watch is for a node that runs; a volume does not change";
+        return Err(Problem::new(&codes::usage::BAD_USAGE, what).fix("leave --watch out").into());
+    }
     let mut report = look(args, &source, since_us, spec.as_ref())?;
-    if args.watch && source.is_live() {
-        report = watch(report, || look(args, &source, since_us, spec.as_ref()))?;
+    if args.watch {
+        report = watch(report, PAUSE, || look(args, &source, since_us, spec.as_ref()))?;
     }
     answer(&report, args, global)
 }
@@ -108,13 +112,14 @@ fn look(
 /// Looks again until the answer is settled or has not changed for a while.
 fn watch(
     mut report: Report,
-    again: impl Fn() -> Result<Report, Failure>,
+    pause: Duration,
+    mut again: impl FnMut() -> Result<Report, Failure>,
 ) -> Result<Report, Failure> {
     let gist = |report: &Report| (report.state, report.findings.first().map(|f| f.cause.number));
     let mut equal = 1;
     let end = Instant::now() + LONGEST_WATCH;
     while !report.is_settled() && (equal < STABLE || report.young) && Instant::now() < end {
-        stop::sleep(PAUSE)?;
+        stop::sleep(pause)?;
         let next = again()?;
         equal = if gist(&next) == gist(&report) { equal + 1 } else { 1 };
         if equal == 1 {
@@ -206,4 +211,52 @@ fn read_spec(path: &std::path::Path) -> Result<Value, Failure> {
     let loaded = config::load(&[source], options);
     let loaded = loaded.map_err(|findings| Failure::Findings { findings, lenient: true })?;
     Ok(dump_best(&loaded.config).document["spec"].clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use tenon_core::doctor::State;
+
+    use super::*;
+
+    /// A look that found the node in this state.
+    fn seen(state: State, young: bool) -> Report {
+        let report = examine(&Snapshot::default(), &doctor::Options::default());
+        Report { state, young, findings: Vec::new(), ..report }
+    }
+
+    /// Watches nodes that change as told; gives the last state and how many were not looked at.
+    fn watched(looks: &[(State, bool)]) -> (State, usize) {
+        let mut next = looks.iter().map(|(state, young)| seen(*state, *young));
+        let first = next.next().unwrap();
+        let last = watch(first, Duration::ZERO, || Ok(next.next().unwrap())).unwrap();
+        (last.state, next.count())
+    }
+
+    #[test]
+    fn watching_ends_with_ready_or_with_an_answer_that_stays() {
+        use State::{JoinedNotReady, NotJoined, Ready};
+        for (looks, expected) in [
+            (&[(Ready, false)][..], (Ready, 0)),
+            (&[(NotJoined, false), (Ready, false), (Ready, false)], (Ready, 1)),
+            (&[(NotJoined, false); 5], (NotJoined, 2)),
+            // A change begins the count anew, and a young node may still come.
+            (
+                &[(NotJoined, false), (NotJoined, false), (JoinedNotReady, false), (Ready, false)],
+                (Ready, 0),
+            ),
+            (
+                &[(NotJoined, true), (NotJoined, true), (NotJoined, true), (NotJoined, false)],
+                (NotJoined, 0),
+            ),
+        ] {
+            assert_eq!(watched(looks), expected, "{looks:?}");
+        }
+    }
+
+    #[test]
+    fn a_look_that_fails_ends_the_watch() {
+        let lost = || Err(Problem::new(&codes::doctor::NOT_EXAMINED, "gone").into());
+        assert!(watch(seen(State::NotJoined, false), Duration::ZERO, lost).is_err());
+    }
 }

@@ -46,6 +46,8 @@ mod reference;
 mod rehearse;
 mod schema;
 mod signal;
+#[cfg(feature = "desk")]
+mod simulate;
 mod sources;
 #[cfg(feature = "control-plane")]
 mod stage;
@@ -189,6 +191,10 @@ enum Command {
     ///
     /// Example: tenon signal --stack my-nodes --exit-code 0
     Signal(signal::Args),
+    /// Try out what cannot be tried: a fleet of thousands of nodes
+    #[command(subcommand)]
+    #[cfg(feature = "desk")]
+    Simulate(simulate::Command),
     /// Keys, certificates and kubeconfigs of a control-plane node
     #[command(subcommand)]
     #[cfg(feature = "control-plane")]
@@ -306,6 +312,8 @@ impl Command {
             #[cfg(feature = "desk")]
             Command::LaunchTemplate(args) => launch_template::run(&args, global),
             Command::Signal(args) => signal::run(&args, global),
+            #[cfg(feature = "desk")]
+            Command::Simulate(command) => simulate::run(&command, global),
             #[cfg(feature = "control-plane")]
             Command::Pki(command) => pki::run(&command, global),
             #[cfg(feature = "control-plane")]

@@ -15,6 +15,7 @@ const STDOUT: &str = "-";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Read from the service manager and the journal; nothing is changed.
+Exit 6 where no systemd runs; --from and --compare need none.
 
 What-if:
   no-cloud-init     an image without cloud-init

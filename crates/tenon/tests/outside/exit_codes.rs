@@ -339,10 +339,14 @@ fn code_64_bad_usage() {
         &["rehearse", "--facts", "facts.json"],
         &["doctor", "--offline", "--facts", "facts.json"],
         &["status", "--facts", "facts.json"],
+        &["doctor", "--watch", "--root", "tests"],
+        &["doctor", "--watch", "--bundle", "x.tar.gz"],
         &["logs", "list", "--facts", "facts.json"],
         &["plan", "--output", "xml"],
         &["net", "udev", "--interface", "eth0", "--action", "spin"],
         &["explain", "spec.nope"],
+        &["simulate", "fleet", "--nodes", "0"],
+        &["simulate", "fleet", "--from", "tests/fixtures/mistakes.yaml"],
     ] {
         let output = tenon(arguments);
         assert_eq!(code(&output), 64, "{arguments:?} {output:?}");

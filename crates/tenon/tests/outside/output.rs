@@ -165,6 +165,7 @@ fn every_json_answer_names_its_schema() {
         (&["explain", "TN03001"], "tenon.explain/1"),
         (&["explain", "maxPods", "--why", "--root", root], "tenon.why/1"),
         (&["status", "--root", root], "tenon.status/1"),
+        (&["simulate", "fleet", "--nodes", "10"], "tenon.fleet/1"),
         (&["undo", "--root", root], "tenon.undo/1"),
         // Failures answer in JSON too.
         (&["undo", "--root", desk.side.path().to_str().unwrap()], "tenon.failure/1"),

@@ -6,7 +6,7 @@ mod accounts;
 mod again;
 mod booted;
 mod build;
-mod host;
+pub(super) mod host;
 mod judge;
 mod level2;
 mod page;

@@ -374,7 +374,9 @@ fn supported(spec: View<'_>, document: &Document) -> Vec<Finding> {
         .into_iter()
         .filter(|(view, word, ..)| matches(view, word))
         .map(|(view, _, path, fix)| {
-            let fault = Fault::error(&pages::NOT_SUPPORTED, "is not supported yet").fix(fix);
+            let fault =
+                Fault::error(&pages::NOT_SUPPORTED, "has a value that is not supported yet")
+                    .fix(fix);
             let span = view.0.map_or(document.tree.span, |node| node.origin.span);
             document.finding(&fault, span, path)
         })

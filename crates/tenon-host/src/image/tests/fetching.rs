@@ -94,6 +94,18 @@ fn a_download_goes_on_where_it_stopped() {
 }
 
 #[test]
+fn a_damaged_entry_of_the_cache_is_fetched_again() {
+    let (address, _) = serve(b"content".to_vec(), whole);
+    let stage = stage(&address, &sha256(b"content"));
+    fetch(&stage.plan, None, &stage.cache()).unwrap();
+    let entry = stage.place.path().join("cache/sha256").join(sha256(b"content"));
+    fs::write(&entry, "contemt").unwrap();
+    let again = fetch(&stage.plan, None, &stage.cache()).unwrap();
+    assert_eq!((again.files.len(), again.had), (1, 0));
+    assert_eq!(fs::read(entry).unwrap(), b"content");
+}
+
+#[test]
 fn a_busy_server_is_asked_again() {
     let (address, asked) = serve(b"content".to_vec(), busy_first);
     let stage = stage(&address, &sha256(b"content"));

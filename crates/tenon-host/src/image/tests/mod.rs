@@ -5,6 +5,7 @@ mod crowded;
 mod fetching;
 mod hostile;
 mod isolated;
+mod live;
 mod manifested;
 mod placed;
 mod sealed;

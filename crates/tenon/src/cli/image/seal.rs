@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use tenon_core::codes::image::NO_DISTRIBUTION;
+use tenon_core::problem::Problem;
 use tenon_host::image::seal;
 use tenon_host::stop;
 
@@ -29,7 +31,13 @@ pub struct Args {
 pub fn run(args: &Args, global: &Global) -> Outcome {
     // Without the handlers a signal ends the process; running again is the cure.
     let _ = stop::listen();
-    let sealed = seal::seal(&open(&args.root)?, args.test)?;
+    let root = open(&args.root)?;
+    // A volume that is not mounted looks sealed.
+    if !["/etc/os-release", "/usr/lib/os-release"].iter().any(|path| root.exists(path)) {
+        let what = format!("{} holds no system", args.root.display());
+        return Err(Problem::new(&NO_DISTRIBUTION, what).into());
+    }
+    let sealed = seal::seal(&root, args.test)?;
     if global.json() {
         output::answer_json(&sealed.to_json())?;
     } else {
