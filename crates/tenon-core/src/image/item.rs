@@ -324,7 +324,14 @@ fn unit(one: &Resource, family: &Family, items: &mut Vec<Item>) {
     }
 }
 
+/// File systems of the kernel that systemd mounts itself, and refuses a unit for. A plan that asks
+/// for one has it checked on the running machine.
+const BY_SYSTEMD: &[&str] = &["/sys/fs/bpf"];
+
 fn mount(one: &Resource, items: &mut Vec<Item>) {
+    if BY_SYSTEMD.contains(&one.key.as_str()) {
+        return;
+    }
     let name = format!("{}.mount", escaped(&one.key));
     let options = match one.texts("options") {
         list if list.is_empty() => String::new(),
