@@ -516,7 +516,7 @@ mod tests {
             ),
             ("sysctl/kernel.panic", "sysctl", json!({"key": "kernel.panic", "floor": 20})),
             ("module/overlay", "module", json!({"name": "overlay", "state": "denied"})),
-            ("package-absent/containerd", "package-absent", json!({"name": "containerd"})),
+            ("package-absent/conntrack", "package-absent", json!({"name": "conntrack"})),
             ("mask/containerd.service", "mask", json!({"unit": "containerd.service"})),
             (
                 "directory//etc/cni/net.d",
