@@ -1,7 +1,7 @@
 //! What holds when many files speak of one thing: the value that the kernel gets at boot, and the
 //! value that sshd works with.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::resource::Resource;
 
@@ -51,8 +51,22 @@ pub fn suits(one: &Resource, actual: &str) -> bool {
     let floor = one.number("floor").is_none_or(|floor| number.as_ref().is_ok_and(|n| *n >= floor));
     let ceiling =
         one.number("ceiling").is_none_or(|most| number.as_ref().is_ok_and(|n| *n <= most));
-    let same = |value: &str| value.split_whitespace().eq(actual.split_whitespace());
+    let same = |value: &str| {
+        let numbers = numbers(value);
+        value.split_whitespace().eq(actual.split_whitespace())
+            || numbers.is_some() && numbers == self::numbers(actual)
+    };
     one.text("value").is_none_or(same) && floor && ceiling
+}
+
+/// The numbers of a list such as `2703,9808-9810`: the kernel joins neighbours into ranges.
+fn numbers(text: &str) -> Option<BTreeSet<u16>> {
+    let mut numbers = BTreeSet::new();
+    for part in text.trim().split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        numbers.extend(first.parse::<u16>().ok()?..=last.parse().ok()?);
+    }
+    Some(numbers)
 }
 
 /// What a resource asks for, in words.
@@ -179,6 +193,27 @@ fn default<'t>(line: &'t str, name: &str) -> Option<&'t str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_of_ports_are_compared_as_the_kernel_writes_them() {
+        let one = |value: &str| {
+            let table =
+                serde_json::json!({"key": "net.ipv4.ip_local_reserved_ports", "value": value});
+            let table = table.as_object().unwrap().clone();
+            Resource::read("sysctl", &table, "base", &Default::default()).unwrap().0
+        };
+        for (value, actual, same) in [
+            ("2703,9808,9809,10249,10250", "2703,9808-9809,10249-10250", true),
+            ("9809,9808", "9808-9809\n", true),
+            ("9808,9809", "9808-9810", false),
+            ("9808,9809", "9808", false),
+            ("9808,9809", "", false),
+            ("32768 60999", "32768\t60999", true),
+            ("-1", "1", false),
+        ] {
+            assert_eq!(suits(&one(value), actual), same, "{value} {actual}");
+        }
+    }
 
     #[test]
     fn the_last_default_of_sudo_wins_where_it_is_included() {

@@ -14,6 +14,23 @@ use crate::root::Root;
 
 const TIME: Duration = Duration::from_secs(10);
 
+/// Options of a mount that the kernel never sees, or that are what it does anyway.
+const OF_PROGRAM: &[&str] = &[
+    "defaults",
+    "rw",
+    "auto",
+    "noauto",
+    "nofail",
+    "_netdev",
+    "user",
+    "nouser",
+    "exec",
+    "suid",
+    "dev",
+    "async",
+    "strictatime",
+];
+
 /// What was looked at, and what it was expected to be.
 struct Look {
     expected: String,
@@ -88,12 +105,11 @@ fn mount(one: &Resource, kernel: &Root) -> Look {
             of_mount.split(',').chain(of_system.split(',')).collect()
         })
         .unwrap_or_default();
+    // Values are rounded, rewritten or not shown by the kernel, and some words are the mounting
+    // program's own: the half of the files has them.
     let has = |option: &&&str| {
-        let name = option.split('=').next().unwrap_or_default();
-        // Sizes and modes are rounded and rewritten by the kernel: their names are compared.
-        options.iter().any(|held| {
-            *held == **option || held.split('=').next() == Some(name) && option.contains('=')
-        }) || matches!(**option, "defaults" | "rw")
+        let of_program = OF_PROGRAM.contains(*option) || option.starts_with("x-");
+        of_program || option.contains('=') || options.contains(*option)
     };
     let lacking: Vec<&str> = wanted.iter().filter(|option| !has(option)).copied().collect();
     let actual = match (table.is_some(), line) {

@@ -277,7 +277,9 @@ fn owners_are_checked_and_mended() {
 fn the_running_kernel_is_judged_apart() {
     let stage = Stage::with(
         "[[mount]]\npath = '/dev/shm'\nsource = 'tmpfs'\ntype = 'tmpfs'\n\
-         options = ['nodev', 'noexec']\nreason = 'r'\n",
+         options = ['nodev', 'noexec']\nreason = 'r'\n\
+         [[mount]]\npath = '/tmp'\nsource = 'tmpfs'\ntype = 'tmpfs'\n\
+         options = ['nodev', 'mode=1777', 'size=50%', 'nofail', 'x-systemd.automount']\nreason = 'r'\n",
     );
     stage.apply().unwrap();
     let kernel = tempfile::tempdir().unwrap();
@@ -285,7 +287,11 @@ fn the_running_kernel_is_judged_apart() {
         ("proc/sys/kernel/panic", "0\n"),
         ("proc/sys/kernel/pid_max", "4194304\n"),
         ("proc/cmdline", "root=/dev/vda1 audit=1 quiet\n"),
-        ("proc/self/mountinfo", "30 1 0:25 / /dev/shm rw,nosuid,nodev - tmpfs tmpfs rw,size=64k\n"),
+        (
+            "proc/self/mountinfo",
+            "30 1 0:25 / /dev/shm rw,nosuid,nodev - tmpfs tmpfs rw,size=64k\n\
+             31 1 0:26 / /tmp rw,nodev - tmpfs tmpfs rw,size=509000k\n",
+        ),
         ("sys/module/overlay/refcnt", "1\n"),
     ] {
         let path = kernel.path().join(path);
@@ -306,6 +312,8 @@ fn the_running_kernel_is_judged_apart() {
     assert_eq!(state("kernel-argument audit").0, State::Pass);
     assert_eq!(state("kernel-argument quiet").0, State::Fail);
     assert_eq!(state("mount /dev/shm"), (State::Fail, "mounted without noexec".into()));
+    assert_eq!(state("mount /tmp"), (State::Pass, "mounted".into()));
+    assert_eq!(state("mount /var/lib/containerd"), (State::Fail, "not mounted".into()));
     assert_eq!(state("unit tenon-x.service").0, State::Unknown);
     assert!(checks.iter().all(|c| c.half == Half::Running || c.state != State::Fail));
     let only: Vec<_> = checks.iter().filter(|c| concerns(&stage.plan, c, "module")).collect();
