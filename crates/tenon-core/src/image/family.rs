@@ -56,6 +56,7 @@ pub static FAMILIES: &[Family] = &[
             ("udev", &["systemd-udev"]),
             ("cron", &["cronie"]),
             ("ssm-agent", &["amazon-ssm-agent"]),
+            ("nvidia-driver", &["nvidia-open"]),
             // Names of servers and clients that profiles keep away.
             ("apache2", &["httpd"]),
             ("avahi-daemon", &["avahi"]),
@@ -102,13 +103,15 @@ const DEBIAN: Names = &[
     ("docker", &["docker.io"]),
     ("nfs-client", &["nfs-common"]),
     ("cni-plugins", &["containernetworking-plugins"]),
-    ("pwquality", &["libpam-pwquality"]),
+    // Without its dictionary the module refuses every password.
+    ("pwquality", &["libpam-pwquality", "cracklib-runtime"]),
     ("ssh-server", &["openssh-server"]),
     ("apparmor", &["apparmor", "apparmor-utils"]),
     ("auditd", &["auditd", "audispd-plugins"]),
     ("selinux-policy", &[]),
     ("soci-snapshotter", &[]),
     ("ssm-agent", &[]),
+    ("nvidia-driver", &["nvidia-open"]),
 ];
 
 /// As Debian, but for the kernel.

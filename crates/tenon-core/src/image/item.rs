@@ -65,8 +65,26 @@ pub fn lower(resources: &[Resource], family: &Family, architecture: &str) -> Vec
         items.extend(together(of_kind, path, mode, head, line));
     }
     items.extend(audit_files(resources, architecture));
+    items.extend(package_sets(resources, family, architecture));
     items.sort_by_key(|item| item.act.rank());
     items
+}
+
+/// Packages that must agree on their version, by the name of their set.
+fn package_sets(resources: &[Resource], family: &Family, architecture: &str) -> Vec<Item> {
+    let mut sets: BTreeMap<&str, Vec<&Resource>> = BTreeMap::new();
+    for one in resources.iter().filter(|one| one.kind.name == "package") {
+        if let Some(name) = one.text("set") {
+            sets.entry(name).or_default().push(one);
+        }
+    }
+    let item = |(name, members): (&str, Vec<&Resource>)| {
+        let real = |one: &&Resource| family.packages(&one.key, architecture);
+        let act =
+            Act::Set { name: name.to_owned(), packages: members.iter().flat_map(real).collect() };
+        Item { act, from: members.iter().map(|one| one.name()).collect() }
+    };
+    sets.into_iter().map(item).collect()
 }
 
 /// Lines of many resources in one file.

@@ -88,6 +88,7 @@ impl Site<'_> {
             Act::File { path, content, mode, owner, if_absent } => {
                 self.file(path, content, *mode, owner, *if_absent)
             }
+            Act::Set { packages, .. } => Ok(self.one_version(packages)),
             Act::Stamp { path, package } => match self.facts.packages.get(package) {
                 Some(found) => {
                     // The epoch of a package is its distribution's own.
@@ -163,6 +164,22 @@ impl Site<'_> {
             }),
         };
         Ok(gaps?.into_iter().map(|gap| Gap { actual: "not held".into(), ..gap }).collect())
+    }
+
+    /// Packages of a set that are installed in different versions; the build of a package is its
+    /// distribution's own.
+    fn one_version(&self, packages: &[String]) -> Vec<Gap> {
+        let installed = |name: &String| {
+            let version = self.facts.packages.get(name)?.version.rsplit(':').next()?;
+            Some((name.clone(), version.split('-').next().unwrap_or(version).to_owned()))
+        };
+        let found: Vec<_> = packages.iter().filter_map(installed).collect();
+        if found.windows(2).all(|pair| pair[0].1 == pair[1].1) {
+            return Vec::new();
+        }
+        let told: Vec<_> =
+            found.iter().map(|(name, version)| format!("{name} {version}")).collect();
+        gap("one version", told.join(", "), Mend::Own)
     }
 
     fn account(&self, act: &Act) -> Gaps {
