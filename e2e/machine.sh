@@ -68,6 +68,8 @@ done <"$cgroups"
     # Of the kernel's settings only those of the machine's own network may be written. Without the
     # filter of system calls, runc can join its session keyring.
     export SYSTEMD_NSPAWN_API_VFS_WRITABLE=network SYSTEMD_SECCOMP=0
+    # What /tmp is, the machine's own units say.
+    export SYSTEMD_NSPAWN_TMPFS_TMP=0
     export LAB_NAME="$name" LAB_PLACE="$place" LAB_ROOT="$root" LAB_NETWORK="$network"
     exec unshare --mount --cgroup --propagation private sh -euc '
         umount -R -l /sys/fs/cgroup

@@ -21,12 +21,8 @@ const WANTED: &[(&str, &str)] =
     &[("multi-user.target", "tenon-config.service"), ("graphical.target", "tenon-run.service")];
 
 /// What of `e2e/image` stands for the cloud and for a machine.
-const OF_THE_LAB: &[&str] = &[
-    "usr/lib/lab/host",
-    "usr/lib/systemd/system/lab-host.service",
-    "usr/bin/aws",
-    "etc/eks/image-credential-provider/ecr-credential-provider",
-];
+const OF_THE_LAB: &[&str] =
+    &["usr/lib/lab/host", "usr/lib/systemd/system/lab-host.service", "usr/bin/aws"];
 
 /// The state that a machine writes, laid over the lab's root.
 pub struct Disk {

@@ -227,7 +227,7 @@ const LAYERS: &[Layer] = &[
             parts::PACKAGES,
             parts::SCAP,
             parts::PACKER,
-            parts::PAUSE,
+            parts::COMPONENTS,
             parts::ETCD,
             parts::KUBERNETES_1_34,
         ],

@@ -27,7 +27,7 @@ pub(super) fn build(minor: &str, place: &Path) -> anyhow::Result<()> {
 }
 
 /// `1.34.10`, from the line that requires it.
-pub fn version(minor: &str) -> anyhow::Result<String> {
+pub(super) fn version(minor: &str) -> anyhow::Result<String> {
     let text = source(&pinned(minor, "go.mod"))?;
     let line = text.lines().find_map(|line| line.strip_prefix("require k8s.io/kubernetes v"));
     Ok(line.context("go.mod names no version of Kubernetes")?.trim().to_owned())

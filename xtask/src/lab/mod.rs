@@ -15,7 +15,6 @@ mod root;
 mod scap;
 
 pub use images::REPOSITORY as IMAGE_REPOSITORY;
-pub use kubernetes::version as kubernetes_version;
 pub use nodeadm::version as nodeadm_version;
 pub use pause::NAME as PAUSE_IMAGE;
 

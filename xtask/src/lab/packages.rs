@@ -4,18 +4,26 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::{SERVER, cache_directory, must, root, source};
+use anyhow::anyhow;
+use tenon_core::image::act::Act;
+use tenon_core::image::config::{self, Text};
+use tenon_core::image::plan;
+
+use super::{SERVER, cache_directory, must, root};
 use crate::checkout;
 
 pub(super) fn recipe() -> anyhow::Result<String> {
-    let mut text = root::server_recipe()?;
-    for profile in ["base", "cis", "cis-level2", "apparmor"] {
-        let profile = source(&format!("profiles/{profile}.toml"))?;
-        let lines: Vec<_> = profile.lines().collect();
-        let named = lines.windows(2).filter(|pair| pair[0] == "[[package]]");
-        text.extend(named.map(|pair| format!("\n{}", pair[1])));
-    }
-    Ok(text)
+    let settings = ["spec.family=debian", "spec.profiles=[base, cis-level2]", NO_DOWNLOADS];
+    let settings = settings.map(|text| Text { name: "--set".into(), text: text.into() });
+    let plan = config::read(&[], &settings)
+        .and_then(|config| config.wanted(None, Vec::new()))
+        .and_then(|wanted| plan::resolve(&wanted))
+        .map_err(|problems| anyhow!("the plan of the image: {problems:?}"))?;
+    let names = plan.items.iter().filter_map(|item| match &item.act {
+        Act::Package { name, .. } => Some(format!("\n{name}")),
+        _ => None,
+    });
+    Ok(root::server_recipe()? + &names.collect::<String>())
 }
 
 /// Downloads are another part; here are packages alone.

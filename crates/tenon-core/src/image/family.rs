@@ -102,7 +102,8 @@ const DEBIAN: Names = &[
     ("docker", &["docker.io"]),
     ("nfs-client", &["nfs-common"]),
     ("cni-plugins", &["containernetworking-plugins"]),
-    ("pwquality", &["libpam-pwquality"]),
+    // Without its dictionary the module refuses every password.
+    ("pwquality", &["libpam-pwquality", "cracklib-runtime"]),
     ("ssh-server", &["openssh-server"]),
     ("apparmor", &["apparmor", "apparmor-utils"]),
     ("auditd", &["auditd", "audispd-plugins"]),

@@ -108,6 +108,9 @@ fn new_passwords(people: &People) -> anyhow::Result<()> {
         let answers = format!("printf '%s\\n' '{old}' {} | passwd", format!("'{new}' ").repeat(6));
         people.ssh("bob", old, &answers)
     };
+    let soon = own(RIGHT, OTHER)?;
+    ensure!(text(&soon).contains("You must wait longer"), "two on one day: {}", text(&soon));
+    people.0.must(&["chage", "--mindays", "0", "bob"])?;
     let weak = own(RIGHT, WEAK)?;
     ensure!(!weak.status.success() && text(&weak).contains("BAD PASSWORD"), "{}", text(&weak));
     ensure!(people.gets_in("bob", RIGHT)?, "a refused password took effect");

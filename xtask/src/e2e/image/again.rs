@@ -19,9 +19,10 @@ const HEADING: &str = "Paths that differ between two builds";
 /// What appears in a root while an apply works on it, in this order; at each it is killed.
 const SIGNS: &[(&str, &str)] = &[
     ("packages are unpacked", "var/lib/dpkg/info/aide.list"),
-    ("packages are set up", "etc/mdadm/mdadm.conf"),
+    ("packages are set up", "etc/logrotate.conf"),
+    ("a trigger runs", "boot/initrd.img-*.new"),
     ("directories are made", "etc/kubernetes/manifests"),
-    ("the kubelet is copied", "usr/bin/kubelet"),
+    ("the kubelet is there", "usr/bin/kubelet"),
     ("files are written", "etc/sysctl.d/90-tenon.conf"),
     ("the last links are made", "etc/systemd/system/graphical.target.wants/tenon-run.service"),
 ];
@@ -109,20 +110,34 @@ pub fn killed_build(workshop: &Workshop, first: &Tree) -> anyhow::Result<usize> 
 }
 
 fn kill_at(build: &Build, sign: &str) -> anyhow::Result<()> {
-    let sign = build.root.join(sign);
-    ensure!(!sign.exists(), "{} is there too early", sign.display());
+    ensure!(!appeared(&build.root, sign)?, "{sign} is there too early");
     let mut apply = build.start()?;
-    let deadline = Instant::now() + Duration::from_secs(300);
-    while !sign.exists() {
+    let deadline = Instant::now() + Duration::from_secs(600);
+    while !appeared(&build.root, sign)? {
         let ended = apply.try_wait()?;
-        ensure!(ended.is_none(), "the apply ended ({ended:?}) before {}", sign.display());
-        ensure!(Instant::now() < deadline, "no {} in 300 s", sign.display());
+        ensure!(ended.is_none(), "the apply ended ({ended:?}) before {sign}");
+        ensure!(Instant::now() < deadline, "no {sign} in 600 s");
         std::thread::sleep(Duration::from_micros(500));
     }
     apply.kill()?;
     let status = apply.wait()?;
     ensure!(status.signal() == Some(9), "it ended before it was killed: {status}");
     Ok(())
+}
+
+/// True if a file of this name is there; only the last part may be a pattern.
+fn appeared(root: &Path, sign: &str) -> anyhow::Result<bool> {
+    let path = root.join(sign);
+    if !sign.contains('*') {
+        return Ok(path.symlink_metadata().is_ok());
+    }
+    let (Some(directory), Some(pattern)) = (path.parent(), path.file_name()) else {
+        return Ok(false);
+    };
+    let names = fs::read_dir(directory)?.filter_map(|entry| Some(entry.ok()?.file_name()));
+    let mut names = names.map(|name| name.to_string_lossy().into_owned());
+    let pattern = pattern.to_string_lossy();
+    Ok(names.any(|name| fits(&name, &pattern)))
 }
 
 #[cfg(test)]

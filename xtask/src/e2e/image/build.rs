@@ -7,24 +7,10 @@ use std::process::{Child, Command, Output, Stdio};
 
 use anyhow::{Context, ensure};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use super::super::machine::text;
 use super::super::stage::Stage;
-use crate::lab::{KUBERNETES_1_34, PACKAGES, PAUSE, PAUSE_IMAGE, SERVER, kubernetes_version, must};
-
-/// Kubelet and sandbox image come in as any user's would: by version, checksum and digest.
-const CONFIG: &str = "apiVersion: tenon.dev/v1alpha1
-kind: NodeImage
-metadata: {name: lab}
-spec:
-  family: debian
-  kubernetes: \"{version}\"
-  components:
-    kubelet: {version: \"{version}\", source: upstream, sha256: {x86_64: \"{kubelet}\"}}
-  cachedImages:
-    - {name: pause, ref: localhost/kubernetes/pause, digest: \"sha256:{pause}\", pin: true, names: [\"{name}\"]}
-";
+use crate::lab::{COMPONENTS, PACKAGES, SERVER, must};
 
 /// Everything that builds have in common.
 pub struct Workshop {
@@ -32,12 +18,12 @@ pub struct Workshop {
     tenon: PathBuf,
     /// The root that every build begins with.
     pub server: PathBuf,
+    /// Kubelet and sandbox image come in as any user's would: by version, checksum and digest.
     pub config: PathBuf,
-    /// What the config pins.
+    /// The digest that the config pins the sandbox image by, without its kind.
     pub pause: String,
-    packages: PathBuf,
-    kubelet: (PathBuf, String),
-    archive: PathBuf,
+    /// Directories that make up the cache.
+    caches: [PathBuf; 2],
 }
 
 /// A root that becomes an image, and the cache of its build.
@@ -49,30 +35,22 @@ pub struct Build<'a> {
 
 impl Workshop {
     pub fn open(stage: &Stage) -> anyhow::Result<Self> {
-        let kubelet = KUBERNETES_1_34.ready(&stage.cache)?.join("kubelet");
-        let sum = hex(&fs::read(&kubelet).context("reading the kubelet")?);
-        let archive = PAUSE.ready(&stage.cache)?.join("pause.tar");
-        let pause = digest(&archive)?;
-        let config = stage.place.join("image.yaml");
-        let text = CONFIG
-            .replace("{version}", &kubernetes_version("1.34")?)
-            .replace("{kubelet}", &sum)
-            .replace("{pause}", &pause)
-            .replace("{name}", PAUSE_IMAGE);
-        fs::write(&config, text)?;
+        let components = COMPONENTS.ready(&stage.cache)?;
+        let config = components.join("image.yaml");
+        let text: Value = serde_json::from_str(&fs::read_to_string(&config)?)?;
+        let digest = text["spec"]["cachedImages"][0]["digest"].as_str().unwrap_or_default();
+        let pause = digest.strip_prefix("sha256:").context("the config has no sandbox image")?;
         Ok(Workshop {
             place: stage.place.clone(),
             tenon: stage.tenon.clone(),
             server: SERVER.ready(&stage.cache)?.join("root"),
+            pause: pause.to_owned(),
+            caches: [PACKAGES.ready(&stage.cache)?, components.join("cache")],
             config,
-            pause,
-            packages: PACKAGES.ready(&stage.cache)?,
-            kubelet: (kubelet, sum),
-            archive,
         })
     }
 
-    /// A server with Tenon on it, as a build begins with.
+    /// A server, as a build begins with.
     pub fn begin(&self, name: &str) -> anyhow::Result<Build<'_>> {
         let build = Build {
             workshop: self,
@@ -80,15 +58,11 @@ impl Workshop {
             cache: self.place.join(format!("{name}-cache")),
         };
         copy(&self.server, &build.root)?;
-        let mut install = Command::new("install");
-        install.args(["-m", "0755"]).arg(&self.tenon).arg(build.root.join("usr/bin/tenon"));
-        must(&mut install)?;
-        // Links, because apt writes into its cache, and by replacing files.
-        must(Command::new("cp").arg("-al").arg(&self.packages).arg(&build.cache))?;
-        let (kubelet, sum) = &self.kubelet;
-        fs::hard_link(kubelet, build.cache.join("sha256").join(sum))?;
-        let archive = format!("{}.tar", self.pause);
-        fs::hard_link(&self.archive, build.cache.join("images").join(archive))?;
+        fs::create_dir(&build.cache)?;
+        for part in &self.caches {
+            // Links will do, because apt writes into its cache by replacing files.
+            must(Command::new("cp").arg("-al").arg(part.join(".")).arg(&build.cache))?;
+        }
         Ok(build)
     }
 
@@ -150,16 +124,4 @@ pub fn json(output: &Output) -> anyhow::Result<Value> {
 /// Copies a root with all that belongs to its files.
 pub fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     must(Command::new("cp").arg("-a").arg(from).arg(to))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// The digest of the one image of an OCI archive.
-fn digest(archive: &Path) -> anyhow::Result<String> {
-    let mut tar = Command::new("tar");
-    let index = json(&tar.arg("-xOf").arg(archive).arg("./index.json").output()?)?;
-    let digest = index["manifests"][0]["digest"].as_str().context("no image in the archive")?;
-    Ok(digest.trim_start_matches("sha256:").to_owned())
 }
