@@ -13,7 +13,7 @@ mod page;
 mod sealed;
 pub mod vm;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{bail, ensure};
 
@@ -21,6 +21,7 @@ use self::again::Tree;
 use self::build::Workshop;
 use self::judge::Judged;
 use super::cluster;
+use super::machine::Machine;
 use super::stage::Stage;
 use crate::lab::SCAP;
 
@@ -42,33 +43,58 @@ pub fn run(stage: &Stage) -> anyhow::Result<usize> {
     println!("  OpenSCAP before: {before}\n  OpenSCAP after:  {after}");
     judge::compare(&after, Judged::Directory, 1)?;
 
-    let mut cases = 5 + sealed::template(stage, &workshop)?;
-    cases += sealed::described(&workshop, &image.root)?;
+    // What does not build on another is tried whatever became of the other.
+    let mut tally = Tally { cases: 5, said: Vec::new() };
+    tally.take("template", sealed::template(stage, &workshop));
+    tally.take("manifest", sealed::described(&workshop, &image.root));
     let tree = Tree::of(&image.root)?;
-    let (copy, sealed) = sealed::sealed(&workshop, &image.root)?;
-    cases += sealed;
-
-    // The scanner lies over the image, so that it can judge the machine from within.
-    let root = format!("{}:{}", SCAP.ready(&stage.cache)?.display(), copy.display());
-    cases += cluster::run_on_image(stage, PathBuf::from(root), |machine, network| {
-        let booted = booted::check(machine, network, &workshop.pause)?;
-        let verdict = judge::scan_machine(machine)?;
-        println!("  OpenSCAP booted: {verdict}");
-        judge::compare(&verdict, Judged::Machine, 1)?;
-        let people = accounts::check(machine)?;
-        println!("  log-ins: {people} cases");
-        Ok(booted + 1 + people)
-    })?;
-
+    tally.take("seal and boot", seal_and_boot(stage, &workshop, &image.root));
     // The three have a cache each and nothing else to share.
-    let (second, level2, killed) = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let second = scope.spawn(|| again::second_build(&workshop, &tree));
         let level2 = scope.spawn(|| level2::run(stage, &workshop));
-        let killed = again::killed_build(&workshop, &tree);
-        (second.join(), level2.join(), killed)
+        tally.take("killed build", again::killed_build(&workshop, &tree));
+        for (name, build) in [("second build", second), ("level 2", level2)] {
+            tally.take(name, build.join().unwrap_or_else(|_| bail!("it panicked")));
+        }
     });
-    let ended = |result: std::thread::Result<anyhow::Result<usize>>| {
-        result.unwrap_or_else(|_| bail!("a build panicked"))
-    };
-    Ok(cases + ended(second)? + ended(level2)? + killed?)
+    ensure!(tally.said.is_empty(), "{}", tally.said.join("\n"));
+    Ok(tally.cases)
+}
+
+/// Cases that passed, and what is to be said of others.
+struct Tally {
+    cases: usize,
+    said: Vec<String>,
+}
+
+impl Tally {
+    fn take(&mut self, name: &str, result: anyhow::Result<usize>) {
+        match result {
+            Ok(cases) => self.cases += cases,
+            Err(error) => self.said.push(format!("{name}: {error:#}")),
+        }
+    }
+}
+
+fn seal_and_boot(stage: &Stage, workshop: &Workshop, root: &Path) -> anyhow::Result<usize> {
+    let (copy, sealed) = sealed::sealed(workshop, root)?;
+    // The scanner lies over the image, so that it can judge the machine from within.
+    let root = format!("{}:{}", SCAP.ready(&stage.cache)?.display(), copy.display());
+    let booted = cluster::run_on_image(stage, PathBuf::from(root), |machine, network| {
+        let mut tally = Tally { cases: 0, said: Vec::new() };
+        tally.take("booted", booted::check(machine, network, &workshop.pause));
+        tally.take("OpenSCAP", judge_machine(machine));
+        tally.take("log-ins", accounts::check(machine));
+        ensure!(tally.said.is_empty(), "{}", tally.said.join("\n"));
+        Ok(tally.cases)
+    })?;
+    Ok(sealed + booted)
+}
+
+fn judge_machine(machine: &Machine) -> anyhow::Result<usize> {
+    let verdict = judge::scan_machine(machine)?;
+    println!("  OpenSCAP booted: {verdict}");
+    judge::compare(&verdict, Judged::Machine, 1)?;
+    Ok(1)
 }
