@@ -123,6 +123,7 @@ impl Scene<'_> {
         for case in [
             Self::second_run_leaves_daemons_alone,
             Self::a_changed_label_restarts_the_kubelet_alone,
+            Self::many_changed_runs_meet_no_start_limit,
             Self::an_edited_drop_in_of_someone_else_restarts,
             Self::a_failing_kubelet_is_exit_8,
             Self::a_masked_unit_is_named,
@@ -263,6 +264,22 @@ impl Scene<'_> {
         );
         let seen = self.noted("kubelet.arguments")?;
         ensure!(seen.iter().any(|word| word.contains("stage=two")), "the old label: {seen:?}");
+        Ok(())
+    }
+
+    /// The manager allows five starts in ten seconds by itself.
+    fn many_changed_runs_meet_no_start_limit(&self) -> anyhow::Result<()> {
+        let (_, kubelet) = self.starts()?;
+        let limit = "StartLimitIntervalSec=1h\nStartLimitBurst=5\n";
+        let path = self.args.place.join("units/kubelet.service.d");
+        fs::create_dir_all(&path)?;
+        fs::write(path.join("10-limit.conf"), format!("[Unit]\n{limit}"))?;
+        for label in ["a", "b", "c", "d", "e", "f", "g"] {
+            self.write_config(label)?;
+            self.must_init()?;
+        }
+        let (_, now) = self.starts()?;
+        ensure!(now == kubelet + 7, "the kubelet was started {} times", now - kubelet);
         Ok(())
     }
 

@@ -138,8 +138,16 @@ impl Fake {
             }
             "ResetFailedUnit" => {
                 let name: String = call.body().deserialize()?;
-                self.0.lock().unwrap().log.push(format!("{member} {name}"));
-                connection.reply(&header, &()).await
+                let down = {
+                    let mut world = self.0.lock().unwrap();
+                    world.log.push(format!("{member} {name}"));
+                    world.units.get(&name).is_none_or(|unit| unit.state.active == "inactive")
+                };
+                // As the real one does: a unit that is down is not loaded.
+                match down {
+                    true => connection.reply_error(&header, super::NOT_LOADED, &name).await,
+                    false => connection.reply(&header, &()).await,
+                }
             }
             "LoadUnit" => {
                 let name: String = call.body().deserialize()?;

@@ -34,6 +34,8 @@ const PRIVATE: &str = "/run/systemd/private";
 const NAME: &str = "org.freedesktop.systemd1";
 const PATH: &str = "/org/freedesktop/systemd1";
 const MANAGER: &str = "org.freedesktop.systemd1.Manager";
+/// What the manager says of a unit that it does not hold.
+const NOT_LOADED: &str = "org.freedesktop.systemd1.NoSuchUnit";
 /// How long the manager may take to answer a call; a reload reads every unit of the machine.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// The directory that exists while systemd is the manager of a machine.
@@ -124,10 +126,15 @@ impl Manager {
         asked.map(|_| ()).map_err(|error| refused("asking for a reboot", &error))
     }
 
-    /// Lets a unit that failed too often start again.
+    /// Lets a unit that failed, or was started, too often start again.
     pub fn reset_failed(&self, unit: &str) -> Result<(), Problem> {
-        let reset = self.call("ResetFailedUnit", &unit);
-        reset.map(|_| ()).map_err(|error| refused(&format!("resetting {unit}"), &error))
+        match self.call("ResetFailedUnit", &unit) {
+            // Units that are down are let go after each look; the count goes with them.
+            Err(zbus::Error::MethodError(name, ..)) if name.as_str() == NOT_LOADED => Ok(()),
+            reset => {
+                reset.map(|_| ()).map_err(|error| refused(&format!("resetting {unit}"), &error))
+            }
+        }
     }
 
     /// Runs a job and waits for its result.
