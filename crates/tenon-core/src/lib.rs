@@ -11,6 +11,7 @@
 //! expression  the language of maxPodsExpression
 //! facts     what the machine is
 //! fleet     what a cloud API does to many nodes that start at once
+//! hex       bytes and hashes in hexadecimal
 //! image     node images: profiles, conflicts, what to write
 //! kubeconfig  how a client reaches an API server, read and written
 //! kube_version  every version gate, named
@@ -29,6 +30,7 @@
 //! tree      a document as written, with places
 //! userdata  what an instance is given at launch, written and read back
 //! words     a line into words, as a shell would
+//! xml       text that stays text in XML
 //! yaml      text → trees, and back
 //! ```
 //!
@@ -46,6 +48,7 @@ pub mod doctor;
 pub mod expression;
 pub mod facts;
 pub mod fleet;
+pub mod hex;
 pub mod image;
 pub mod kube_version;
 pub mod kubeconfig;
@@ -63,4 +66,5 @@ pub mod toml_text;
 pub mod tree;
 pub mod userdata;
 pub mod words;
+pub mod xml;
 pub mod yaml;

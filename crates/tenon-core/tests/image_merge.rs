@@ -290,7 +290,7 @@ fn a_users_value_needs_an_exception_that_is_used_and_says_why() {
     let right = exception(FORWARD, "config", "config");
     let made = plan(vec![right.clone()], vec![own()]).unwrap();
     assert_eq!(made.resource(FORWARD).unwrap().text("value"), Some("0"));
-    assert_eq!(made.exceptions, [right.clone()]);
+    assert_eq!(made.exceptions, std::slice::from_ref(&right));
     let mut short = right.to_json();
     short["reason"] = json!("because");
     assert_eq!(

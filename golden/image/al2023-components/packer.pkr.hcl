@@ -148,7 +148,7 @@ source "amazon-ebs" "node" {
   subnet_id = var.subnet_id
   tags = {
     "tenon-kubernetes" = "1.34.2"
-    "tenon-plan" = "bca3649c2f82f973"
+    "tenon-plan" = "f8009248c09e5aed"
     "tenon-profiles" = "base"
   }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use anyhow::Context;
 
@@ -41,4 +41,12 @@ impl Lab {
         command.env_remove("AWS_EC2_METADATA_SERVICE_ENDPOINT");
         command
     }
+}
+
+/// Starts a daemon of the lab in its place; what it says goes into `NAME.log` there.
+pub fn spawn_logged(mut command: Command, place: &Path, name: &str) -> anyhow::Result<Child> {
+    let log = File::create(place.join(format!("{name}.log")))?;
+    let command = command.current_dir(place).stdin(Stdio::null());
+    let child = command.stdout(log.try_clone()?).stderr(log).spawn();
+    child.with_context(|| format!("starting {name}"))
 }

@@ -6,6 +6,9 @@ use serde_json::Value;
 
 use super::snapshot::{Look, Seen, Snapshot};
 use super::{Family, Finding, Severity, State, veiled};
+use crate::image::effective;
+use crate::image::resource::Resource;
+use crate::problem::Place;
 
 /// Where an image keeps its plan.
 pub const PLAN: &str = "/usr/lib/tenon/image/plan.json";
@@ -113,32 +116,23 @@ fn found(act: &str, look: &Look, with: &Value) -> String {
     }
 }
 
-/// A setting of the kernel, by value, floor and ceiling.
+/// A setting of the kernel, judged as `tenon image verify --running` does.
 fn setting_verdict(snapshot: &Snapshot, resource: &Value) -> Verdict {
-    let (key, fields) = (resource["key"].as_str().unwrap_or_default(), &resource["fields"]);
-    let path = format!("/proc/sys/{}", key.replace('.', "/"));
-    let actual = match snapshot.text(&path) {
-        Ok(Some(text)) => text.split_whitespace().collect::<Vec<_>>().join(" "),
+    let Ok(resource) = Resource::from_json(resource, &Place::default()) else {
+        return Verdict::Elsewhere;
+    };
+    let actual = match snapshot.text(&effective::kernel_path(&resource.key)) {
+        Ok(Some(actual)) if effective::suits(&resource, &actual) => return Verdict::Holds,
+        Ok(Some(actual)) => actual,
         // A kernel without the module, or without the feature, does not have it.
         Ok(None) => return Verdict::Elsewhere,
-        Err(why) => return not("sysctl", key, |finding| finding.unknown(why)),
+        Err(why) => return not("sysctl", &resource.key, |finding| finding.unknown(why)),
     };
-    let number = actual.parse::<i64>().ok();
-    let bound = |name: &str| fields[name].as_i64();
-    let low = bound("floor").is_some_and(|floor| number.is_none_or(|number| number < floor));
-    let high = bound("ceiling").is_some_and(|most| number.is_none_or(|number| number > most));
-    let other = fields["value"]
-        .as_str()
-        .is_some_and(|value| !value.split_whitespace().eq(actual.split_whitespace()));
-    let told = ["value", "floor", "ceiling"].into_iter().filter(|name| !fields[*name].is_null());
-    let wanted: Vec<_> = told.map(|name| format!("{name} {}", fields[name])).collect();
-    match low || high || other {
-        false => Verdict::Holds,
-        true => not("sysctl", key, |finding| {
-            let finding = finding.state(State::Fail).values(wanted.join(", "), actual);
-            finding.remedy("`sysctl --system` loads what the image has; find out who changed it")
-        }),
-    }
+    not("sysctl", &resource.key, |finding| {
+        let finding = finding.values(effective::wanted_words(&resource), actual.trim());
+        let remedy = "`sysctl --system` loads what the image has; find out who changed it";
+        finding.state(State::Fail).remedy(remedy)
+    })
 }
 
 #[cfg(test)]

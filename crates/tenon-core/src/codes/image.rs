@@ -100,6 +100,9 @@ super::pages! {
     NO_PAM_LINE = "TN06821" "image-no-pam-line",
         why: "the order of lines in a PAM file decides who may log in, so none is added here",
         fix: "add the package or the file that brings the module's line, then its arguments";
+    PARTS_DIFFER = "TN03855" "image-parts-differ",
+        why: "the parts of a driver refuse to work with parts of another version",
+        fix: "give all of them one version: spec.components.nvidia sets it for the whole driver";
     TENON_ARCHITECTURE = "TN06854" "image-tenon-architecture",
         why: "the image gets Tenon itself, and a build for another processor would not start there",
         fix: "give --tenon with a build for the image's architecture";

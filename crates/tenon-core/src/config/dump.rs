@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use sha2::{Digest as _, Sha256};
 
 use super::redact::redact;
 use super::schema::Kind;
@@ -12,6 +11,7 @@ use super::{
     ExistingData, Fips, Flag, Hook, HookRun, HookWork, LocalStorage, MaxPods, MaxPodsMode, Mirror,
     NameRule, OnFailure, OnUnknown, build, fields,
 };
+use crate::hex::sha256;
 use crate::words;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -58,8 +58,7 @@ pub fn full_hash(config: &Config) -> String {
 }
 
 fn hash(document: &Value) -> String {
-    let digest = Sha256::digest(document.to_string().as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    sha256(document.to_string().as_bytes())
 }
 
 /// Words of the documents and what they mean in the config.

@@ -133,7 +133,8 @@ const NODE: &[Field] = &[
         .example("taints: [{key: dedicated, value: gpu, effect: NoSchedule}]"),
 ];
 
-const TAINT: &[Field] = &[
+/// Fields of one taint, also of a machine's config.
+pub(crate) const TAINT: &[Field] = &[
     text("key", G::TaintKey, "Key of the taint.").tenon().required().example("key: dedicated"),
     text("value", G::LabelValue, "Value of the taint.").tenon().example("value: gpu"),
     choice(

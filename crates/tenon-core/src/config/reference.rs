@@ -140,7 +140,10 @@ pub fn page() -> String {
          `apiVersion: tenon.dev/v1alpha1`, `kind: MachineConfig`: the config of a staged first boot, \
          one document per machine; nothing is merged.\n",
     );
-    table(crate::stages::fields::DOCUMENT, &mut text);
+    let mut machine = String::new();
+    table(crate::stages::fields::DOCUMENT, &mut machine);
+    // Every field here is of tenon.dev, so the mark would tell nothing.
+    text.push_str(&machine.replace(MARK, ""));
     text
 }
 
@@ -154,8 +157,11 @@ fn table(fields: &'static [Field], text: &mut String) {
     }
 }
 
+/// Stands behind the name of a field that only one kind of document has.
+const MARK: &str = " *tenon.dev*";
+
 fn mark(field: &Field) -> &'static str {
-    if field.tenon_only { " *tenon.dev*" } else { "" }
+    if field.tenon_only { MARK } else { "" }
 }
 
 fn entry(path: &str, field: &Field) -> String {

@@ -1,7 +1,6 @@
 //! Static pods: a command line with probes, mounts and the marks that tell whose it is.
 
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use super::cluster::{Cluster, Component, Etcd, Phase};
 use super::flags::{self, BOOTSTRAP_CONTROLLER_PORT, Flags};
@@ -10,6 +9,7 @@ use super::{
     API_PORT, BOOTSTRAP_API_PORT, BOOTSTRAP_SECRETS, ControlPlaneFile, MANIFEST_MARK, MANIFESTS,
     PKI, audit, encryption,
 };
+use crate::hex::sha256;
 use crate::kube_version::NAMED_PROBE_PORT;
 use crate::problem::Problem;
 use crate::yaml;
@@ -83,8 +83,7 @@ pub fn manifest(
 
 /// Puts the digest of everything else into the pod.
 fn mark(pod: &mut Value) {
-    let digest = Sha256::digest(pod.to_string().as_bytes());
-    let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digits = sha256(pod.to_string().as_bytes());
     pod["metadata"]["annotations"][MANIFEST_MARK] = format!("sha256:{digits}").into();
 }
 

@@ -7,6 +7,7 @@ use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 
 use super::snapshot::Certificate;
+use crate::hex::hex;
 
 /// Describes a certificate in DER; None when it does not parse.
 pub fn describe(der: &[u8]) -> Option<Certificate> {
@@ -19,7 +20,7 @@ pub fn describe(der: &[u8]) -> Option<Certificate> {
         names: names(&parsed),
         not_before: seconds(&body.validity().not_before),
         not_after: seconds(&body.validity().not_after),
-        sha256: Sha256::digest(der).iter().take(8).map(|byte| format!("{byte:02x}")).collect(),
+        sha256: hex(&Sha256::digest(der)[..8]),
     })
 }
 

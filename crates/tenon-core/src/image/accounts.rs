@@ -98,27 +98,7 @@ impl Accounts {
         }
         let mut fields = match held {
             Some(fields) if fields.len() == 7 => fields,
-            _ => {
-                let gid = id_of(&self.group, name);
-                // A group of the name is there when an earlier run was stopped after it.
-                let twin =
-                    gid.map(i64::from).filter(|gid| !self.is_taken(&self.passwd, name, *gid));
-                let own = match id.or(twin) {
-                    Some(id) => id,
-                    None => free(&[&self.passwd, &self.group], true)?,
-                };
-                let gid = self.group(name, gid.is_none().then_some(own), true)?;
-                let text = |text: &str| text.to_owned();
-                vec![
-                    text(name),
-                    text("x"),
-                    own.to_string(),
-                    gid,
-                    text(""),
-                    text("/"),
-                    text("/usr/sbin/nologin"),
-                ]
-            }
+            _ => self.new_user(name, id)?,
         };
         for (at, wanted) in [(2, id.map(|id| id.to_string())), (5, some(home)), (6, some(shell))] {
             if let Some(wanted) = wanted {
@@ -130,6 +110,20 @@ impl Accounts {
         }
         self.password(name, locked || is_new);
         Some(())
+    }
+
+    /// The fields of an account that is not there yet; its group is made.
+    fn new_user(&mut self, name: &str, id: Option<i64>) -> Option<Vec<String>> {
+        let gid = id_of(&self.group, name);
+        // A group of the name is there when an earlier run was stopped after it.
+        let twin = gid.map(i64::from).filter(|gid| !self.is_taken(&self.passwd, name, *gid));
+        let own = match id.or(twin) {
+            Some(id) => id,
+            None => free(&[&self.passwd, &self.group], true)?,
+        };
+        let gid = self.group(name, gid.is_none().then_some(own), true)?;
+        let fields = [name, "x", &own.to_string(), &gid, "", "/", "/usr/sbin/nologin"];
+        Some(fields.map(str::to_owned).to_vec())
     }
 
     /// A locked account has a password that no password hashes to.

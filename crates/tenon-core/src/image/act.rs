@@ -19,6 +19,11 @@ pub enum Act {
         version: Option<String>,
         lock: bool,
     },
+    /// Installed packages of a set are of one version.
+    Set {
+        name: String,
+        packages: Vec<String>,
+    },
     NoPackage {
         name: String,
     },
@@ -130,7 +135,7 @@ impl Act {
     pub(super) fn rank(&self) -> usize {
         match self {
             Act::Key { .. } | Act::NoPackage { .. } => 0,
-            Act::Package { .. } => 1,
+            Act::Package { .. } | Act::Set { .. } => 1,
             Act::Group { .. } => 2,
             Act::User { .. } => 3,
             Act::Directory { .. } => 4,
@@ -156,6 +161,7 @@ impl Act {
             Act::Key { path, .. } => ("key", path.into()),
             Act::Package { name, .. } => ("package", name.into()),
             Act::NoPackage { name } => ("no-package", name.into()),
+            Act::Set { name, .. } => ("package-set", name.into()),
             Act::Group { name, .. } => ("group", name.into()),
             Act::User { name, .. } => ("user", name.into()),
             Act::Directory { path, .. } => ("directory", path.into()),
@@ -215,6 +221,7 @@ impl Act {
             Act::File { content, mode: bits, owner, if_absent, .. } => json!({
                 "content": content, "mode": mode(*bits), "owner": owner, "ifAbsent": if_absent,
             }),
+            Act::Set { packages, .. } => json!({"packages": packages}),
             Act::Stamp { package, .. } => json!({"package": package}),
             Act::Seed { content, mode: bits, owner, .. } => {
                 json!({"content": content, "mode": mode(*bits), "owner": owner})

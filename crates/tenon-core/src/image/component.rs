@@ -257,7 +257,9 @@ impl<'a> Chosen<'a> {
         let standard = standard.and_then(Source::read);
         let by_user = |asked: &Component| {
             let told = asked.version.is_some() || !asked.sha256.is_empty();
-            asked.source.or(told.then_some(Source::Upstream)).or(standard)
+            let publisher =
+                if row["url"].is_null() { Source::Distribution } else { Source::Upstream };
+            asked.source.or(told.then_some(publisher)).or(standard)
         };
         let source = match asked {
             Some(asked) => by_user(asked).unwrap_or(Source::Upstream),
@@ -345,24 +347,33 @@ impl<'a> Chosen<'a> {
         }
     }
 
-    fn add_package(&self, profile: &mut Profile) -> Result<(), Vec<Problem>> {
-        let package = self.row["package"].as_str();
-        let here = |package: &&str| {
-            !self.image.family.packages(package, self.image.architecture).is_empty()
+    /// Logical names of its packages that this family has.
+    fn packages(&self) -> Vec<&str> {
+        let named = match &self.row["package"] {
+            Value::Array(list) => list.iter().filter_map(Value::as_str).collect(),
+            one => one.as_str().into_iter().collect::<Vec<_>>(),
         };
-        let Some(package) = package.filter(here) else {
+        let Image { family, architecture, .. } = self.image;
+        named.into_iter().filter(|name| !family.packages(name, architecture).is_empty()).collect()
+    }
+
+    fn add_package(&self, profile: &mut Profile) -> Result<(), Vec<Problem>> {
+        let packages = self.packages();
+        if packages.is_empty() {
             let family = self.image.family.name;
             let what = format!("{family} has no package for component {}", self.name);
             return Err(vec![Problem::new(&COMPONENT_VERSION, what)]);
-        };
-        let mut wish = json!({"name": package, "source": "distro"});
-        if self.row["lock"] == true {
-            wish["lock"] = json!(true);
         }
-        if let Some((version, _)) = self.version() {
-            wish["version"] = json!(version);
+        for package in packages {
+            let mut wish = json!({"name": package, "source": "distro"});
+            if self.row["lock"] == true {
+                wish["lock"] = json!(true);
+            }
+            if let Some((version, _)) = self.version() {
+                wish["version"] = json!(version);
+            }
+            self.wish("package", wish, profile)?;
         }
-        self.wish("package", wish, profile)?;
         self.rows("package-stamp", "stamp", profile)?;
         self.rows("package-unit", "unit", profile)
     }
@@ -401,11 +412,10 @@ impl<'a> Chosen<'a> {
 
     /// The publisher's program takes the place of the distribution's, where there is one.
     fn replace_package(&self, profile: &mut Profile) -> Result<(), Vec<Problem>> {
-        let Some(package) = self.row["package"].as_str() else { return Ok(()) };
-        if self.image.family.packages(package, self.image.architecture).is_empty() {
-            return Ok(());
+        for package in self.packages() {
+            self.wish("package-absent", json!({"name": package}), profile)?;
         }
-        self.wish("package-absent", json!({"name": package}), profile)
+        Ok(())
     }
 
     /// Further resources of the component's row, with its version put in.
@@ -512,7 +522,7 @@ mod tests {
     #[test]
     fn every_row_of_the_table_becomes_wishes() {
         let rows = table();
-        assert_eq!(rows.len(), 10, "{:?}", rows.keys());
+        assert_eq!(rows.len(), 13, "{:?}", rows.keys());
         for (name, row) in rows {
             let source = if row["url"].is_null() { Source::Distribution } else { Source::Upstream };
             let asked = Component { source: Some(source), ..upstream(Some("1.2.3")) };

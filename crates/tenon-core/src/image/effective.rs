@@ -163,7 +163,7 @@ pub fn sudo<'t>(files: &'t BTreeMap<String, String>, name: &str) -> Option<(&'t 
             let lines = parts.flat_map(|(path, text)| text.lines().map(move |line| (line, path)));
             winner = lines
                 .filter_map(|(line, path)| Some((default(line, name)?, path.as_str())))
-                .last()
+                .next_back()
                 .or(winner);
         } else if let Some(value) = default(line, name) {
             winner = Some((value, path.as_str()));
@@ -187,7 +187,7 @@ fn default<'t>(line: &'t str, name: &str) -> Option<&'t str> {
             None => rest.is_empty().then_some("on"),
         }
     };
-    settings.filter_map(value).last()
+    settings.filter_map(value).next_back()
 }
 
 #[cfg(test)]

@@ -56,6 +56,7 @@ pub static FAMILIES: &[Family] = &[
             ("udev", &["systemd-udev"]),
             ("cron", &["cronie"]),
             ("ssm-agent", &["amazon-ssm-agent"]),
+            ("nvidia-driver", &["nvidia-open"]),
             // Names of servers and clients that profiles keep away.
             ("apache2", &["httpd"]),
             ("avahi-daemon", &["avahi"]),
@@ -110,6 +111,7 @@ const DEBIAN: Names = &[
     ("selinux-policy", &[]),
     ("soci-snapshotter", &[]),
     ("ssm-agent", &[]),
+    ("nvidia-driver", &["nvidia-open"]),
 ];
 
 /// As Debian, but for the kernel.

@@ -49,7 +49,8 @@ const UNITS: &str = "/etc/systemd/system";
 pub fn lower(resources: &[Resource], family: &Family, architecture: &str) -> Vec<Item> {
     let mut items = Vec::new();
     for resource in resources {
-        single(resource, family, architecture, &mut items);
+        let acts = acts(resource, family, architecture).into_iter();
+        items.extend(acts.map(|act| Item::new(act, resource)));
     }
     let shared: [(&str, &str, u32, &str, Line<'_>); 7] = [
         ("sysctl", SYSCTLS, 0o644, "", &sysctl),
@@ -65,8 +66,26 @@ pub fn lower(resources: &[Resource], family: &Family, architecture: &str) -> Vec
         items.extend(together(of_kind, path, mode, head, line));
     }
     items.extend(audit_files(resources, architecture));
+    items.extend(package_sets(resources, family, architecture));
     items.sort_by_key(|item| item.act.rank());
     items
+}
+
+/// Packages that must agree on their version, by the name of their set.
+fn package_sets(resources: &[Resource], family: &Family, architecture: &str) -> Vec<Item> {
+    let mut sets: BTreeMap<&str, Vec<&Resource>> = BTreeMap::new();
+    for one in resources.iter().filter(|one| one.kind.name == "package") {
+        if let Some(name) = one.text("set") {
+            sets.entry(name).or_default().push(one);
+        }
+    }
+    let item = |(name, members): (&str, Vec<&Resource>)| {
+        let real = |one: &&Resource| family.packages(&one.key, architecture);
+        let act =
+            Act::Set { name: name.to_owned(), packages: members.iter().flat_map(real).collect() };
+        Item { act, from: members.iter().map(|one| one.name()).collect() }
+    };
+    sets.into_iter().map(item).collect()
 }
 
 /// Lines of many resources in one file.
@@ -159,114 +178,134 @@ fn audit_files(resources: &[Resource], architecture: &str) -> Vec<Item> {
     groups.into_iter().filter_map(of_group).collect()
 }
 
-/// Lowers a resource that shares its file with no other.
-fn single(one: &Resource, family: &Family, architecture: &str, items: &mut Vec<Item>) {
-    let text = |name: &str| one.text(name).unwrap_or_default().to_owned();
-    let part = |name: &str| one.part(name).to_owned();
-    let owner = || one.text("owner").unwrap_or("root:root").to_owned();
-    let owned = |list: Vec<&str>| list.into_iter().map(str::to_owned).collect::<Vec<_>>();
-    let key = one.key.clone();
-    let act = match one.kind.name {
+/// The acts of a resource that shares its file with no other; those that do are in `lower`.
+fn acts(one: &Resource, family: &Family, architecture: &str) -> Vec<Act> {
+    let names = |logical: &str| family.packages(logical, architecture).into_iter();
+    match one.kind.name {
+        "repository" => family.repository(one).into(),
         "package" => {
             let version = one.text("version").map(str::to_owned);
-            for name in family.packages(&key, architecture) {
-                let act = Act::Package { name, version: version.clone(), lock: one.flag("lock") };
-                items.push(Item::new(act, one));
-            }
-            return;
+            let lock = one.flag("lock");
+            let act = |name| Act::Package { name, version: version.clone(), lock };
+            names(&one.key).map(act).collect()
         }
-        "package-absent" => {
-            let names = family.packages(&key, architecture).into_iter();
-            items.extend(names.map(|name| Item::new(Act::NoPackage { name }, one)));
-            return;
+        "package-absent" => names(&one.key).map(|name| Act::NoPackage { name }).collect(),
+        "stamp" => {
+            let act = |package| Act::Stamp { path: one.key.clone(), package };
+            names(one.text("package").unwrap_or_default()).take(1).map(act).collect()
         }
-        "group" => Act::Group { name: key, id: one.number("id"), system: one.flag("system") },
-        "user" => Act::User {
-            name: key,
-            id: one.number("id"),
-            shell: text("shell"),
-            home: text("home"),
+        "download" => vec![download(one, family, architecture)],
+        "unit" => unit(one, family),
+        "mount" => mount(one),
+        "cached-image" => cached_image(one),
+        "group" | "user" => account(one).into_iter().collect(),
+        _ => single(one).or_else(|| edit(one)).into_iter().collect(),
+    }
+}
+
+fn owned(list: Vec<&str>) -> Vec<String> {
+    list.into_iter().map(str::to_owned).collect()
+}
+
+fn text(one: &Resource, name: &str) -> String {
+    one.text(name).unwrap_or_default().to_owned()
+}
+
+fn account(one: &Resource) -> Option<Act> {
+    let (name, id) = (one.key.clone(), one.number("id"));
+    Some(match one.kind.name {
+        "group" => Act::Group { name, id, system: one.flag("system") },
+        _ => Act::User {
+            name,
+            id,
+            shell: text(one, "shell"),
+            home: text(one, "home"),
             locked: one.flag("locked"),
             groups: owned(one.texts("groups")),
         },
-        "directory" => {
-            Act::Directory { path: key, mode: one.mode().unwrap_or(0o755), owner: owner() }
+    })
+}
+
+fn download(one: &Resource, family: &Family, architecture: &str) -> Act {
+    let sums = one.table("sha256");
+    let sum = sums.iter().find(|(arch, _)| *arch == architecture);
+    let members = one.table("members").into_iter();
+    let (url, version) = (text(one, "url"), text(one, "version"));
+    Act::Download {
+        path: one.key.clone(),
+        url: filled(&url, &version, family.name, architecture),
+        sha256: sum.map_or_else(String::new, |(_, sum)| (*sum).to_owned()),
+        members: members.map(|(from, to)| (from.to_owned(), to.to_owned())).collect(),
+        mode: one.mode().unwrap_or(0o755),
+    }
+}
+
+fn cached_image(one: &Resource) -> Vec<Act> {
+    let (reference, digest) = (text(one, "reference"), text(one, "digest"));
+    let (pin, names) = (one.flag("pin"), owned(one.texts("names")));
+    let mut acts = cached::unit(&reference, &digest, pin, &names);
+    acts.push(Act::CachedImage { reference, digest, pin, names });
+    acts
+}
+
+/// What stands at a path of its own, or is nowhere in the root.
+fn single(one: &Resource) -> Option<Act> {
+    let owner = || one.text("owner").unwrap_or("root:root").to_owned();
+    let (path, content) = (one.key.clone(), text(one, "content"));
+    Some(match one.kind.name {
+        "directory" => Act::Directory { path, mode: one.mode().unwrap_or(0o755), owner: owner() },
+        "tenon" => Act::Tenon { path },
+        "file" if one.flag("seed") => {
+            Act::Seed { path, content, mode: one.mode().unwrap_or(0o644), owner: owner() }
         }
-        "download" => {
-            let sums = one.table("sha256");
-            let sum = sums.iter().find(|(arch, _)| *arch == architecture);
-            let members = one.table("members").into_iter();
-            Act::Download {
-                path: key,
-                url: filled(&text("url"), &text("version"), family.name, architecture),
-                sha256: sum.map_or_else(String::new, |(_, sum)| (*sum).to_owned()),
-                members: members.map(|(from, to)| (from.to_owned(), to.to_owned())).collect(),
-                mode: one.mode().unwrap_or(0o755),
-            }
-        }
-        "tenon" => Act::Tenon { path: key },
-        "stamp" => {
-            let names = family.packages(&text("package"), architecture).into_iter();
-            let stamp = |package| Act::Stamp { path: key.clone(), package };
-            return items.extend(names.take(1).map(|name| Item::new(stamp(name), one)));
-        }
-        "file" if one.flag("seed") => Act::Seed {
-            path: key,
-            content: text("content"),
-            mode: one.mode().unwrap_or(0o644),
-            owner: owner(),
-        },
         "file" => Act::File {
-            path: key,
-            content: text("content"),
+            path,
+            content,
             mode: one.mode().unwrap_or(0o644),
             owner: owner(),
             if_absent: one.flag("if-absent"),
         },
-        "block" => {
-            Act::Block { path: part("path"), marker: part("marker"), content: text("content") }
+        "link" => Act::Link { path, target: text(one, "target") },
+        "mask" => Act::Link { path: format!("{UNITS}/{path}"), target: "/dev/null".into() },
+        "absent" => Act::Absent { path },
+        "access" => {
+            Act::Access { path, mode: one.mode(), owner: one.text("owner").map(str::to_owned) }
         }
-        "setting" => Act::Setting { path: part("file"), name: part("name"), value: text("value") },
+        "crypto-policy" => file("/etc/crypto-policies/config", text(one, "policy") + "\n", 0o644),
+        "manual" => Act::Manual { name: path, text: text(one, "text") },
+        _ => return None,
+    })
+}
+
+/// What is changed inside a file of somebody else, or by a program.
+fn edit(one: &Resource) -> Option<Act> {
+    let part = |name: &str| one.part(name).to_owned();
+    Some(match one.kind.name {
+        "block" => {
+            let (path, marker) = (part("path"), part("marker"));
+            Act::Block { path, marker, content: text(one, "content") }
+        }
+        "setting" => {
+            Act::Setting { path: part("file"), name: part("name"), value: text(one, "value") }
+        }
         "pam" => Act::Pam {
             path: part("file"),
             module: part("module"),
-            arguments: text("arguments").split_whitespace().map(str::to_owned).collect(),
+            arguments: text(one, "arguments").split_whitespace().map(str::to_owned).collect(),
         },
-        "link" => Act::Link { path: key, target: text("target") },
-        "absent" => Act::Absent { path: key },
-        "access" => {
-            Act::Access { path: key, mode: one.mode(), owner: one.text("owner").map(str::to_owned) }
-        }
         "kernel-argument" => Act::KernelArgument {
-            name: key,
+            name: one.key.clone(),
             value: one.text("value").map(str::to_owned),
             present: one.fields.get("present") != Some(&Value::Bool(false)),
         },
-        "unit" => return unit(one, family, items),
-        "mask" => Act::Link { path: format!("{UNITS}/{key}"), target: "/dev/null".into() },
-        "mount" => return mount(one, items),
-        "cached-image" => {
-            let (reference, digest) = (text("reference"), text("digest"));
-            let (pin, names) = (one.flag("pin"), owned(one.texts("names")));
-            let unit = cached::unit(&reference, &digest, pin, &names);
-            items.extend(unit.into_iter().map(|act| Item::new(act, one)));
-            Act::CachedImage { reference, digest, pin, names }
-        }
-        "repository" => {
-            return items.extend(family.repository(one).map(|act| Item::new(act, one)));
-        }
-        "crypto-policy" => file("/etc/crypto-policies/config", text("policy") + "\n", 0o644),
         "command" => Act::Command {
-            name: key,
+            name: one.key.clone(),
             words: owned(one.texts("words")),
             inputs: owned(one.texts("inputs")),
             outputs: owned(one.texts("outputs")),
         },
-        "manual" => Act::Manual { name: key, text: text("text") },
-        // These share files; see `lower`.
-        _ => return,
-    };
-    items.push(Item::new(act, one));
+        _ => return None,
+    })
 }
 
 /// Puts version and architecture into an address.
@@ -281,15 +320,14 @@ pub(super) fn filled(url: &str, version: &str, family: &str, architecture: &str)
         .replace("{family}", family)
 }
 
-fn unit(one: &Resource, family: &Family, items: &mut Vec<Item>) {
+fn unit(one: &Resource, family: &Family) -> Vec<Act> {
     let name = &one.key;
+    let mut acts = Vec::new();
     if let Some(content) = one.text("content") {
-        let path = format!("{UNITS}/{name}");
-        items.push(Item::new(file(&path, content.to_owned(), 0o644), one));
+        acts.push(file(&format!("{UNITS}/{name}"), content.to_owned(), 0o644));
     }
     for (drop_in, content) in one.table("drop-ins") {
-        let path = format!("{UNITS}/{name}.d/{drop_in}");
-        items.push(Item::new(file(&path, content.to_owned(), 0o644), one));
+        acts.push(file(&format!("{UNITS}/{name}.d/{drop_in}"), content.to_owned(), 0o644));
     }
     let home = match one.text("content") {
         Some(_) => UNITS,
@@ -297,16 +335,23 @@ fn unit(one: &Resource, family: &Family, items: &mut Vec<Item>) {
     };
     for target in one.texts("wanted-by") {
         let path = format!("{UNITS}/{target}.wants/{name}");
-        let act = match one.text("state") {
-            Some("enabled") => Act::Link { path, target: format!("{home}/{name}") },
-            Some("disabled") => Act::Absent { path },
-            _ => continue,
-        };
-        items.push(Item::new(act, one));
+        match one.text("state") {
+            Some("enabled") => acts.push(Act::Link { path, target: format!("{home}/{name}") }),
+            Some("disabled") => acts.push(Act::Absent { path }),
+            _ => {}
+        }
     }
+    acts
 }
 
-fn mount(one: &Resource, items: &mut Vec<Item>) {
+/// File systems of the kernel that systemd mounts itself, and refuses a unit for. A plan that asks
+/// for one has it checked on the running machine.
+const BY_SYSTEMD: &[&str] = &["/sys/fs/bpf"];
+
+fn mount(one: &Resource) -> Vec<Act> {
+    if BY_SYSTEMD.contains(&one.key.as_str()) {
+        return Vec::new();
+    }
     let name = format!("{}.mount", escaped(&one.key));
     let options = match one.texts("options") {
         list if list.is_empty() => String::new(),
@@ -321,8 +366,7 @@ fn mount(one: &Resource, items: &mut Vec<Item>) {
     );
     let path = format!("{UNITS}/{name}");
     let link = format!("{UNITS}/local-fs.target.wants/{name}");
-    items.push(Item::new(Act::Link { path: link, target: path.clone() }, one));
-    items.push(Item::new(file(&path, content, 0o644), one));
+    vec![Act::Link { path: link, target: path.clone() }, file(&path, content, 0o644)]
 }
 
 /// Items that say different things of one path: it could never be what both ask for.

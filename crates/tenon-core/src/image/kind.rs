@@ -99,6 +99,8 @@ pub static KINDS: &[Kind] = &[
         fields: &[
             text("version").merged(Merge::Narrower),
             text("source"),
+            // Packages of one set must be of one version.
+            text("set"),
             field("lock", Shape::Flag).merged(Merge::Union),
         ],
     },

@@ -165,6 +165,42 @@ fn dnf_options(cache: &str) -> Vec<String> {
     ]
 }
 
+/// apt on the host, for the root's architecture and with its database.
+fn apt_download(places: Places<'_>) -> Vec<String> {
+    let Places { root, cache, sources, architecture } = places;
+    let mut apt = words(&["apt-get", "-qq", "-y"]);
+    apt.extend(apt_places(cache));
+    apt.extend([
+        format!("-oDir::Etc={root}/etc/apt"),
+        "-oDir::Etc::sourcelist=/dev/null".into(),
+        format!("-oDir::Etc::sourceparts={sources}"),
+        format!("-oDir::State={cache}/apt"),
+        format!("-oDir::State::status={root}{DPKG_STATUS}"),
+        format!("-oAPT::Architecture={}", debian(architecture)),
+        format!("-oAPT::Architectures::={}", debian(architecture)),
+    ]);
+    apt
+}
+
+/// dnf on the host, which reads some directories now from below the root, now from where it
+/// stands: enough steps up lead to the same place from both.
+fn dnf_download(places: Places<'_>) -> Vec<String> {
+    let Places { root, cache, sources, architecture } = places;
+    let up = format!("{}{}", "../".repeat(STEPS_UP), cache.trim_start_matches('/'));
+    let own = vec![
+        format!("--installroot={root}/"),
+        format!("--forcearch={architecture}"),
+        format!("--setopt=reposdir={sources}"),
+        format!("--setopt=logdir={up}/dnf"),
+        format!("--setopt=persistdir={cache}/dnf"),
+        // The check would write keys into the root; `install` makes it.
+        "--nogpgcheck".into(),
+        "--downloadonly".into(),
+        "install".into(),
+    ];
+    [words(&["dnf", "-y", "-q"]), dnf_options(&up), own].concat()
+}
+
 fn dnf_inside(command: &str) -> Vec<String> {
     let dnf = words(&["dnf", "-y", "-q", "--cacheonly", "--nodocs"]);
     [dnf, dnf_options(CACHE_INSIDE), words(&[command])].concat()
@@ -173,21 +209,10 @@ fn dnf_inside(command: &str) -> Vec<String> {
 impl Manager {
     /// The command lines that fill the cache: on the host, with the network.
     pub fn download(self, places: Places<'_>, wishes: &[Wish<'_>]) -> Vec<Vec<String>> {
-        let Places { root, cache, sources, architecture } = places;
+        let names = self.named(wishes);
         match self {
             Manager::Apt => {
-                let mut apt = words(&["apt-get", "-qq", "-y"]);
-                apt.extend(apt_places(cache));
-                apt.extend([
-                    format!("-oDir::Etc={root}/etc/apt"),
-                    "-oDir::Etc::sourcelist=/dev/null".into(),
-                    format!("-oDir::Etc::sourceparts={sources}"),
-                    format!("-oDir::State={cache}/apt"),
-                    format!("-oDir::State::status={root}{DPKG_STATUS}"),
-                    format!("-oAPT::Architecture={}", debian(architecture)),
-                    format!("-oAPT::Architectures::={}", debian(architecture)),
-                ]);
-                let update = [apt.clone(), words(&["update"])].concat();
+                let apt = apt_download(places);
                 let end = words(&[
                     "--no-install-recommends",
                     "--allow-change-held-packages",
@@ -195,29 +220,9 @@ impl Manager {
                     "--download-only",
                     "install",
                 ]);
-                vec![update, [apt, end, self.named(wishes)].concat()]
+                vec![[apt.clone(), words(&["update"])].concat(), [apt, end, names].concat()]
             }
-            Manager::Dnf => {
-                // dnf reads these now from below the root, now from where it stands: enough steps up
-                // lead to the same place from both.
-                let up = format!("{}{}", "../".repeat(STEPS_UP), cache.trim_start_matches('/'));
-                let dnf = [
-                    words(&["dnf", "-y", "-q"]),
-                    dnf_options(&up),
-                    vec![
-                        format!("--installroot={root}/"),
-                        format!("--forcearch={architecture}"),
-                        format!("--setopt=reposdir={sources}"),
-                        format!("--setopt=logdir={up}/dnf"),
-                        format!("--setopt=persistdir={cache}/dnf"),
-                        // The check would write keys into the root; `install` makes it.
-                        "--nogpgcheck".into(),
-                        "--downloadonly".into(),
-                        "install".into(),
-                    ],
-                ];
-                vec![[dnf.concat(), self.named(wishes)].concat()]
-            }
+            Manager::Dnf => vec![[dnf_download(places), names].concat()],
         }
     }
 

@@ -16,7 +16,9 @@ use super::merge;
 use super::need::{self, Need};
 use super::profile::{self, Profile};
 use super::resource::Resource;
-use crate::codes::image::{BAD_PLAN, BAD_RESOURCE, EDITED_PLAN, NO_CHECKSUM, PROFILES_CLASH};
+use crate::codes::image::{
+    BAD_PLAN, BAD_RESOURCE, EDITED_PLAN, NO_CHECKSUM, PARTS_DIFFER, PROFILES_CLASH,
+};
 use crate::plan::baked;
 use crate::problem::{Place, Problem};
 
@@ -91,6 +93,7 @@ pub fn resolve(wanted: &Wanted) -> Result<ImagePlan, Vec<Problem>> {
     let own = |one: &Exception| one.feature != CONFIG || kept.contains(one);
     problems.extend(exception::unused(&exceptions, own, rules.iter().map(String::as_str)));
     problems.extend(without_checksum(&merged.resources, &wanted.architecture));
+    problems.extend(parts_differ(&merged.resources));
     let items = item::lower(&merged.resources, wanted.family, &wanted.architecture);
     problems.extend(item::clashes(&items));
     problems.extend(wrong_keys(&items));
@@ -226,6 +229,24 @@ fn used(
         None => one.waives().is_some_and(|rule| rules.contains(rule)),
     };
     exceptions.iter().filter(decides).cloned().collect()
+}
+
+/// Packages of one set that the profiles and the config want in different versions.
+fn parts_differ(resources: &[Resource]) -> Vec<Problem> {
+    let packages = || resources.iter().filter(|one| one.kind.name == "package");
+    let sets: BTreeSet<&str> = packages().filter_map(|one| one.text("set")).collect();
+    let mut problems = Vec::new();
+    for set in sets {
+        let versions = packages().filter(|one| one.text("set") == Some(set));
+        let versions: Vec<_> =
+            versions.filter_map(|one| Some((one.text("version")?, &one.key))).collect();
+        if versions.windows(2).any(|pair| pair[0].0 != pair[1].0) {
+            let told = versions.iter().map(|(version, key)| format!("{key} {version}"));
+            let what = format!("the packages of {set} are wanted in different versions");
+            problems.push(Problem::new(&PARTS_DIFFER, what).details(told.collect::<Vec<_>>()));
+        }
+    }
+    problems
 }
 
 fn without_checksum(resources: &[Resource], architecture: &str) -> Vec<Problem> {
@@ -412,6 +433,19 @@ mod tests {
     }
 
     #[test]
+    fn packages_of_a_set_are_of_one_version() {
+        const SET: &str = "about = 's'\n[[package]]\nname = 'a'\nset = 'gpu'\nreason = 'r'\n\
+            [[package]]\nname = 'b'\nset = 'gpu'\nversion = '2.0'\nreason = 'r'\n";
+        let plan = resolve(&wanted(&[("s", SET)])).unwrap();
+        let sets = |item: &&Item| matches!(&item.act, Act::Set { packages, .. } if packages == &["a", "b"]);
+        assert_eq!(plan.items.iter().filter(sets).count(), 1, "{:?}", plan.items);
+        let other = SET.replacen("set = 'gpu'", "set = 'gpu'\nversion = '1.0'", 1);
+        let problems = resolve(&wanted(&[("s", &other)])).unwrap_err();
+        assert_eq!(problems[0].page.code, "TN03855");
+        assert_eq!(problems[0].details, ["a 1.0", "b 2.0"]);
+    }
+
+    #[test]
     fn downloads_need_checksums() {
         let mut wanted = wanted(&[("node", NODE)]);
         let table = json!({"path": "/usr/bin/kubelet", "component": "kubelet", "version": "1",
@@ -482,7 +516,7 @@ mod tests {
             ),
             ("sysctl/kernel.panic", "sysctl", json!({"key": "kernel.panic", "floor": 20})),
             ("module/overlay", "module", json!({"name": "overlay", "state": "denied"})),
-            ("package-absent/containerd", "package-absent", json!({"name": "containerd"})),
+            ("package-absent/conntrack", "package-absent", json!({"name": "conntrack"})),
             ("mask/containerd.service", "mask", json!({"unit": "containerd.service"})),
             (
                 "directory//etc/cni/net.d",

@@ -67,4 +67,34 @@ mod tests {
         assert!(credential_provider("1.34").contains("ecr-public.aws.com"));
         assert!(super::containerd("1.34.2").contains("enable_cdi = true"));
     }
+
+    #[test]
+    fn an_image_has_what_bootstrap_expects() {
+        use crate::image::config::ImageConfig;
+        use crate::image::{family, plan};
+        use crate::plan::{kubelet, kubelet_args};
+        let config = ImageConfig { family: family::find("al2023"), ..ImageConfig::default() };
+        let image = plan::resolve(&config.wanted(None, Vec::new()).unwrap()).unwrap();
+        let kubelet_unit = image.resource("unit/kubelet.service").unwrap();
+        let unit = kubelet_unit.text("content").unwrap();
+        for words in [
+            format!("EnvironmentFile=-{}\n", kubelet::ENVIRONMENT_PATH),
+            format!("ExecStart=/usr/bin/kubelet ${}", kubelet_args::VARIABLE),
+            "Slice=runtime.slice\n".to_owned(),
+        ] {
+            assert!(unit.contains(&words), "no {words} in {unit}");
+        }
+        // The kubelet is told that the runtime is in this slice.
+        let runtime = image.resource("unit/containerd.service").unwrap();
+        assert!(runtime.table("drop-ins").iter().any(|(_, text)| text.contains("runtime.slice")));
+        let facts = fixture::facts();
+        let node = build(&fixture::config(), &facts, &Options::default()).unwrap();
+        for path in node.steps.iter().filter_map(|step| step.action.written_path()) {
+            let parent = path.rsplit_once('/').unwrap().0;
+            let there = image.resource(&format!("directory/{parent}")).is_some();
+            assert!(there || path.starts_with("/run/"), "no directory for {path}");
+        }
+        let provider = facts.machine.credential_provider.unwrap();
+        assert!(image.resource(&format!("download/{provider}")).is_some(), "no {provider}");
+    }
 }

@@ -1,15 +1,9 @@
 //! Every hash of this room, in hexadecimal: of content, of lists of fields, of whole plans.
 
-use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
-
 use super::step::{Action, Plan};
 use crate::config::{Hook, HookWork};
-
-/// sha256 of some bytes.
-pub fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-}
+pub use crate::hex::sha256;
+use serde_json::{Value, json};
 
 /// Hash of a plan that is safe to print: secret content counts as a constant, so that nobody
 /// can guess a weak secret by trying.
@@ -96,6 +90,5 @@ mod tests {
         assert_eq!(of(&["ab", "c"]), of(&["ab", "c"]));
         assert_ne!(of(&["ab", "c"]), of(&["a", "bc"]));
         assert_ne!(of(&["a"]), of(&["a", ""]));
-        assert!(sha256(b"").starts_with("e3b0c442"));
     }
 }

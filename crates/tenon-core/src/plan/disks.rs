@@ -16,6 +16,7 @@ use super::{Draft, Owner, mounts};
 use crate::codes;
 use crate::config::{DisabledMount, DiskStrategy, ExistingData};
 use crate::facts::{Array, Disk};
+use crate::hex::hex;
 use crate::problem::{Finding, Place, Problem};
 
 const ARRAY_NAME: &str = "kubernetes";
@@ -353,7 +354,7 @@ fn derived_uuid(node: &Node, what: &str, name: &str) -> String {
     bytes.copy_from_slice(&Sha256::digest(text.as_bytes())[..16]);
     bytes[6] = bytes[6] & 0x0f | 0x80;
     bytes[8] = bytes[8] & 0x3f | 0x80;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex(&bytes);
     [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }
 

@@ -1,6 +1,6 @@
 //! The field table of `kind: MachineConfig`, read by the same machinery as a node's config.
 
-use crate::config::fields::{bool, choice, items, object, text, texts};
+use crate::config::fields::{TAINT, bool, choice, items, object, text, texts};
 use crate::config::grammar::Grammar as G;
 use crate::config::schema::{Field, Free, Merge, Shape};
 
@@ -80,18 +80,6 @@ const NODE: &[Field] = &[
     .example("labels: {team: web}"),
     items("taints", TAINT, &["key", "effect"], "Taints that the kubelet registers with.")
         .example("taints: [{key: dedicated, value: gpu, effect: NoSchedule}]"),
-];
-
-const TAINT: &[Field] = &[
-    text("key", G::TaintKey, "Key of the taint.").required().example("key: dedicated"),
-    text("value", G::LabelValue, "Value of the taint.").example("value: gpu"),
-    choice(
-        "effect",
-        &["NoSchedule", "PreferNoSchedule", "NoExecute"],
-        "What happens to pods that do not tolerate it.",
-    )
-    .required()
-    .example("effect: NoSchedule"),
 ];
 
 const KUBELET: &[Field] = &[

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use super::picture::{escape, svg, title};
+use super::picture::{svg, title};
 use super::{Boot, Span, chain, time};
+use crate::xml::escape;
 
 const HEAD: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
 <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \

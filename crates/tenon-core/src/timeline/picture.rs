@@ -7,6 +7,7 @@ use std::fmt::Write;
 use super::chain;
 use super::text::cut;
 use super::{Boot, Kind, Span, time};
+use crate::xml::escape;
 
 const LABELS: i64 = 268;
 const CHART: i64 = 632;
@@ -207,21 +208,4 @@ fn legend(out: &mut String, y: i64) {
         "<text class=\"s e\" x=\"{}\" y=\"{y}\">• on the critical chain</text>",
         WIDTH - 24
     );
-}
-
-/// Text that is nothing but text in XML.
-pub(super) fn escape(text: &str) -> String {
-    let mut out = String::new();
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            // XML has no way to say these.
-            c if c.is_control() => out.push(' '),
-            c => out.push(c),
-        }
-    }
-    out
 }

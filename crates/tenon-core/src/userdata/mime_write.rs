@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-use super::hex;
+use crate::hex::hex;
 
 pub const SHELL: &str = "text/x-shellscript";
 pub const CLOUD_CONFIG: &str = "text/cloud-config";

@@ -42,6 +42,7 @@ pub use family::{Cell, Family, Kind, Mode};
 pub use group::Group;
 
 use crate::codes::userdata as pages;
+use crate::hex::sha256;
 use crate::problem::{Finding, Place, Problem};
 use size::{LIMIT, Sizes};
 
@@ -126,8 +127,7 @@ impl Rendered {
     }
 
     pub fn sha256(&self) -> String {
-        use sha2::Digest;
-        hex(&sha2::Sha256::digest(&self.bytes))
+        sha256(&self.bytes)
     }
 }
 
@@ -296,10 +296,6 @@ fn encode_bytes(
         problem = problem.why(format!("EC2 takes 16,384 bytes; {advice}"));
     }
     Err(problem)
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

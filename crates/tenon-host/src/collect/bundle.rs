@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 use tenon_core::codes::logs as pages;
 use tenon_core::collect::catalogue::LARGEST_CAP;
 use tenon_core::collect::manifest::{self, Manifest};
+use tenon_core::hex::hex;
 use tenon_core::problem::Problem;
 
 use super::spool;
@@ -239,7 +240,7 @@ impl Contents {
             self.spool.write_all(&buffer[..count]).map_err(|error| tar::damaged(&error))?;
             left -= count as u64;
         }
-        Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+        Ok(hex(&hash.finalize()))
     }
 
     fn finish(self) -> Result<Bundle, Refusal> {

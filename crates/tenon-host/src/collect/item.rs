@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use tenon_core::collect::catalogue::{Entry, Kind};
 use tenon_core::collect::journal::Writer;
 use tenon_core::collect::manifest::{Item, Listed, NodeMark, Status};
+use tenon_core::hex::hex;
 
 use super::child::{self, End};
 use super::journal::{Match, Query, Reader};
@@ -496,8 +497,7 @@ fn member_path(base: &str, relative: &str) -> String {
     if clean == relative && tar::header(&path, 0, 0).is_some() {
         return path;
     }
-    let digest = Sha256::digest(relative.as_bytes());
-    let short: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let short = hex(&Sha256::digest(relative.as_bytes())[..6]);
     let name = clean.rsplit('/').next().unwrap_or_default();
     let end: String = name.chars().rev().take(40).collect::<Vec<_>>().into_iter().rev().collect();
     format!("{base}/{short}-{end}")

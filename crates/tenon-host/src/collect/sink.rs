@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
+use tenon_core::hex::hex;
 use tenon_core::redact::{Book, Redactor};
 
 use super::tar;
@@ -181,7 +182,7 @@ impl<'s> Sink<'s> {
         let spool = self.packer.finish()?;
         let part =
             Part { spool: Arc::clone(&spool.file), at: self.start, length: spool.end - self.start };
-        let sha256 = self.hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let sha256 = hex(&self.hash.finalize());
         Ok(Packed { part, bytes: self.bytes, sha256, redactions: self.redactor.count() })
     }
 }

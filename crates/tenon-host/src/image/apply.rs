@@ -164,7 +164,11 @@ impl<'a> Run<'a> {
 fn needs_programs(act: &Act) -> bool {
     matches!(
         act,
-        Act::Package { .. } | Act::NoPackage { .. } | Act::Stamp { .. } | Act::Command { .. }
+        Act::Package { .. }
+            | Act::NoPackage { .. }
+            | Act::Set { .. }
+            | Act::Stamp { .. }
+            | Act::Command { .. }
     )
 }
 

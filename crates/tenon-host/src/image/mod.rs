@@ -3,6 +3,7 @@
 //! ```text
 //! site      the root, its facts and its record: what everything below looks at
 //! gap       what an item asks for and the root lacks; verify tells it, apply mends it
+//! recorded  the same of what the plan does not hold itself: downloads, outputs
 //! mend      the ways to close a gap that is a file
 //! place     large files, streamed; unpack takes them out of archives
 //! program   Tenon itself, copied into the root
@@ -35,6 +36,7 @@ mod packages;
 mod place;
 mod program;
 pub mod record;
+mod recorded;
 mod registry;
 mod running;
 pub mod seal;

@@ -9,7 +9,7 @@ use flate2::read::MultiGzDecoder;
 use tenon_core::codes::image::BAD_ARCHIVE;
 use tenon_core::problem::Problem;
 
-use super::gap::target;
+use super::recorded::target;
 use super::site::Site;
 
 /// More entries than any component has.

@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 use sha2::{Digest, Sha256};
+use tenon_core::hex::hex;
 
 /// What the service pretends.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,7 +37,7 @@ impl Profile {
     /// An instance of this type with everything else at its default.
     pub fn new(instance_type: &str) -> Self {
         let seed = Sha256::digest(instance_type.as_bytes());
-        let hex: String = seed.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = hex(&seed);
         let ipv4 = Ipv4Addr::new(10, 0, seed[0], seed[1].clamp(4, 254));
         Profile {
             instance_type: instance_type.to_owned(),

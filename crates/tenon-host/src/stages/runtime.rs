@@ -9,6 +9,7 @@ use rustix::fs::{Mode, OFlags};
 use sha2::{Digest, Sha256};
 use tenon_core::codes;
 use tenon_core::codes::stages as pages;
+use tenon_core::hex::hex;
 use tenon_core::kube_version::Version;
 use tenon_core::problem::Problem;
 use tenon_core::stages::mappings::{self, Image, Os};
@@ -197,7 +198,7 @@ fn digest(root: &Root, path: &str) -> Option<String> {
             count => hash.update(&buffer[..count]),
         }
     }
-    Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Some(hex(&hash.finalize()))
 }
 
 /// Reads the release file inside the image, before anything points at it.

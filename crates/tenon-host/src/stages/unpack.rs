@@ -13,6 +13,7 @@ use ruzstd::decoding::StreamingDecoder;
 use sha2::{Digest, Sha256};
 use tar::{Archive, EntryType};
 use tenon_core::codes::stages as pages;
+use tenon_core::hex::hex;
 use tenon_core::problem::Problem;
 use tenon_core::stages::bundle::{self, INDEX, Index};
 
@@ -194,8 +195,7 @@ fn write(
                 .cause(error)
         })?;
     }
-    let digest: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    if count != entry.size || digest != entry.sha256 {
+    if count != entry.size || hex(&hash.finalize()) != entry.sha256 {
         return Err(bad("a file is not the one that its index names"));
     }
     file.sync_all().map_err(|error| {

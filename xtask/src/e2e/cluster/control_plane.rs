@@ -1,6 +1,6 @@
 //! etcd, API server, controller manager and scheduler in `infra`, and a way to ask them.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
 
+use super::super::lab::spawn_logged;
 use super::super::network::{INFRA, Network};
 use super::super::stage::Stage;
 use super::pki::Pki;
@@ -116,18 +117,9 @@ impl<'a> ControlPlane<'a> {
         program: &Path,
         words: &[String],
     ) -> anyhow::Result<()> {
-        let log = File::create(self.place.join(format!("{name}.log")))?;
-        let child = self
-            .network
-            .in_infra(program)
-            .args(words)
-            .current_dir(&self.place)
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
-            .spawn()
-            .with_context(|| format!("starting {name}"))?;
-        self.daemons.push((name, child));
+        let mut command = self.network.in_infra(program);
+        command.args(words);
+        self.daemons.push((name, spawn_logged(command, &self.place, name)?));
         Ok(())
     }
 

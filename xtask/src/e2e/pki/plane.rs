@@ -1,17 +1,18 @@
 //! A root with Tenon's certificates, and the daemons that use them.
 
-use std::fs::{self, File};
+use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use tenon_core::problem::Problem;
 use tenon_core::secret::Secret;
 use tenon_host::cluster::{self, Auth, Client, Look, Trust, wait_until};
 use tenon_host::root::Root;
 
+use super::super::lab::spawn_logged;
 use super::{Lab, NODE, must_tenon};
 use crate::lab::{ETCD, KUBERNETES_1_34};
 
@@ -76,17 +77,10 @@ impl Plane {
         program: &Path,
         options: &[(&str, String)],
     ) -> anyhow::Result<()> {
-        let log = File::create(self.place.join(format!("{name}.log")))?;
         let words = options.iter().map(|(name, value)| format!("--{name}={value}"));
-        let child = Command::new(program)
-            .args(words)
-            .current_dir(&self.place)
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
-            .spawn()
-            .with_context(|| format!("starting {name}"))?;
-        self.daemons.push(child);
+        let mut command = Command::new(program);
+        command.args(words);
+        self.daemons.push(spawn_logged(command, &self.place, name)?);
         Ok(())
     }
 

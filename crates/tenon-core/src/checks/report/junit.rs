@@ -2,6 +2,7 @@
 
 use super::Report;
 use crate::checks::{Family, Finding, State};
+use crate::xml::escape;
 
 pub(super) fn render(report: &Report) -> String {
     let mut text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n".to_owned();
@@ -57,20 +58,4 @@ fn test_case(report: &Report, finding: &Finding) -> String {
         return format!("{head}/>\n");
     };
     format!("{head}>{inner}</testcase>\n")
-}
-
-/// Text that stays text inside XML. Control characters have no place in it at all.
-fn escape(text: &str) -> String {
-    let mut escaped = String::new();
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            c if c.is_control() => escaped.push(' '),
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }

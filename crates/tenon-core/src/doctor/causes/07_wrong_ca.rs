@@ -4,6 +4,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::*;
 use crate::config::grammar;
+use crate::hex::hex;
 
 pub(super) static CAUSE: Cause = Cause {
     number: 7,
@@ -32,7 +33,7 @@ pub(super) static CAUSE: Cause = Cause {
 };
 
 fn fingerprint(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(bytes)[..8])
 }
 
 fn parses(view: &View) -> Found {

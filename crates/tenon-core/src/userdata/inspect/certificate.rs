@@ -1,9 +1,9 @@
 //! A certificate authority in a few words: whose, until when, which.
 
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use crate::config::grammar::{certificates, decode_ca};
+use crate::hex::sha256;
 
 /// What can be said about a CA without showing it whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub fn describe(encoded: &str) -> Option<Authority> {
         subject: first.subject().to_string(),
         expires: end.to_date_time().to_string(),
         expires_unix: end.to_unix_duration().as_secs(),
-        sha256: Sha256::digest(&pem).iter().map(|byte| format!("{byte:02x}")).collect(),
+        sha256: sha256(&pem),
         certificates: list.len(),
     })
 }

@@ -12,6 +12,7 @@ use std::fs::File;
 
 use rustix::fs::{Mode, OFlags};
 use tenon_core::collect::journal::{Entry, Writer};
+use tenon_core::hex::hex;
 
 use self::file::{Head, JournalFile, Track};
 use crate::root::{self, Root};
@@ -285,10 +286,6 @@ impl Stream {
         }
         (by_manager || !self.manager_only).then_some(entry)
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Boot id of the newest entry of a root.

@@ -106,3 +106,20 @@ fn a_stamp_has_the_version_of_the_installed_package() {
     let problem = stage.apply().unwrap_err();
     assert!(problem.what.contains("containerd is not installed"), "{}", problem.what);
 }
+
+#[test]
+fn packages_of_a_set_are_installed_in_one_version() {
+    const SET: &str = "about = 's'\n[[package]]\nname = 'runc'\nset = 'one'\nreason = 'r'\n\
+        [[package]]\nname = 'dash'\nset = 'one'\nreason = 'r'\n";
+    let mut stage = Stage::new();
+    stage.plan = plan(SET);
+    let failed = || {
+        let checks = verify(&stage.plan, &stage.root(), None).unwrap();
+        checks.into_iter().find(|check| check.act == "package-set" && check.state == State::Fail)
+    };
+    assert_eq!(failed().unwrap().actual, "dash 0.5, runc 1.1.5");
+    let status = "var/lib/dpkg/status";
+    let text = fs::read_to_string(stage.at(status)).unwrap();
+    stage.write(status, text.replace("Version: 0.5", "Version: 2:1.1.5-7").as_bytes());
+    assert_eq!(failed(), None);
+}

@@ -6,6 +6,7 @@ use super::super::node::{Kind, Node};
 use super::{Merged, Options, Placement, not_mergeable};
 use crate::codes::inspect::MERGE_PLACE;
 use crate::decode::{self, Entity, Framing};
+use crate::hex::hex;
 use crate::problem::Problem;
 
 const USUAL_BOUNDARY: &str = "//";
@@ -172,6 +173,5 @@ fn boundary(parts: &[Part]) -> String {
     }
     let mut hash = Sha256::new();
     parts.iter().for_each(|part| hash.update(&part.body));
-    let digits: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    format!("tenon-{digits}")
+    format!("tenon-{}", hex(&hash.finalize()[..8]))
 }
