@@ -29,7 +29,7 @@ chmod 0700 /root/ask
 pub fn check(machine: &Machine) -> anyhow::Result<usize> {
     machine.must(&["sh", "-c", SET_UP, RIGHT])?;
     let people = People(machine);
-    let cases: &[(&str, fn(&People) -> anyhow::Result<()>)] = &[
+    let cases: &[(&str, Case)] = &[
         ("a right password logs in, and root's does not", right_password),
         ("wrong passwords lock, and only a reset opens again", wrong_passwords),
         ("weak and old passwords are refused", new_passwords),
@@ -39,8 +39,11 @@ pub fn check(machine: &Machine) -> anyhow::Result<usize> {
     for (name, case) in cases {
         case(&people).with_context(|| (*name).to_owned())?;
     }
+    println!("  log-ins: {} cases", cases.len());
     Ok(cases.len())
 }
+
+type Case = fn(&People) -> anyhow::Result<()>;
 
 struct People<'a>(&'a Machine<'a>);
 

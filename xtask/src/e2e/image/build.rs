@@ -63,6 +63,10 @@ impl Workshop {
             // Links will do, because apt writes into its cache by replacing files.
             must(Command::new("cp").arg("-al").arg(part.join(".")).arg(&build.cache))?;
         }
+        for lock in ["apt/archives/lock", "apt/lists/lock"] {
+            // But for its locks, which would be those of all builds.
+            must(Command::new("rm").arg("-f").arg(build.cache.join(lock)))?;
+        }
         Ok(build)
     }
 

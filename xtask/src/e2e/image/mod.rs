@@ -53,7 +53,7 @@ pub fn run(stage: &Stage) -> anyhow::Result<usize> {
     std::thread::scope(|scope| {
         let second = scope.spawn(|| again::second_build(&workshop, &tree));
         let level2 = scope.spawn(|| level2::run(stage, &workshop));
-        tally.take("killed build", again::killed_build(&workshop, &tree));
+        tally.take("killed build", again::killed_build(&workshop, &tree, &image.root));
         for (name, build) in [("second build", second), ("level 2", level2)] {
             tally.take(name, build.join().unwrap_or_else(|_| bail!("it panicked")));
         }
