@@ -126,7 +126,7 @@ pub fn tokens(lab: &Lab, plane: &Plane) -> anyhow::Result<usize> {
     let gone = tenon(lab, plane.root.path(), &format!("token delete {}", token.id))?;
     ensure!(gone.status.code() == Some(10), "{gone:?}");
     let wrong = tenon(lab, plane.root.path(), "token create --ttl 0s")?;
-    ensure!(wrong.status.code() == Some(3), "{wrong:?}");
+    ensure!(wrong.status.code() == Some(64), "{wrong:?}");
     Ok(6)
 }
 
