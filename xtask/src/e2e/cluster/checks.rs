@@ -216,6 +216,8 @@ const ALLOWED: &[&str] = &[
     "Failed to get system container stats",
     "Error updating node status, will retry",
     "Unable to register mirror pod because node is not registered yet",
+    // A pod was just bound, and the API server's authorizer has not seen it yet; it is asked again.
+    "no relationship found between node",
 ];
 
 /// The kubelet of a healthy node has no error to tell that is not on the list.
