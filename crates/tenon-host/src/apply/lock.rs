@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, chmodat, mkdirat};
-use rustix::io::Errno;
+use rustix::io::{Errno, FdFlags};
 use tenon_core::codes;
 use tenon_core::problem::Problem;
 
@@ -20,7 +20,7 @@ const DIRECTORY: &str = "/run/tenon";
 /// Proof that no other run works on this root. Dropping it lets the next one in.
 #[derive(Debug)]
 pub struct Lock {
-    _held: OwnedFd,
+    held: OwnedFd,
 }
 
 impl Lock {
@@ -38,7 +38,7 @@ impl Lock {
         let end = Instant::now() + wait;
         loop {
             match rustix::fs::flock(&held, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Lock { _held: held }),
+                Ok(()) => return Ok(Lock { held: held }),
                 Err(Errno::WOULDBLOCK) if Instant::now() < end => stop::sleep(stop::SLICE)?,
                 Err(Errno::WOULDBLOCK) => return Err(busy(&held)),
                 Err(Errno::INTR) => {}
@@ -46,6 +46,18 @@ impl Lock {
                     let what = format!("locking {DIRECTORY}");
                     return Err(Problem::new(&codes::host::FILE_WRITE, what).cause(error));
                 }
+            }
+        }
+    }
+
+    /// Lets the programs that this process starts hold the lock, too. Killed, it leaves them behind
+    /// for a moment, and the next run must not meet them at work.
+    pub fn with_children(self) -> Result<Self, Problem> {
+        match rustix::io::fcntl_setfd(&self.held, FdFlags::empty()) {
+            Ok(()) => Ok(self),
+            Err(error) => {
+                let what = format!("handing on the lock of {DIRECTORY}");
+                Err(Problem::new(&codes::host::FILE_WRITE, what).cause(error))
             }
         }
     }
@@ -114,5 +126,18 @@ mod tests {
             waiter.join().unwrap()
         });
         assert!(waiting.is_ok());
+    }
+
+    #[test]
+    fn a_program_that_a_run_left_behind_keeps_the_next_one_waiting() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let first = Lock::take(&root, Duration::ZERO).unwrap().with_children().unwrap();
+        let mut program = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        drop(first);
+        assert!(Lock::take(&root, Duration::ZERO).is_err());
+        program.kill().unwrap();
+        program.wait().unwrap();
+        assert!(Lock::take(&root, Duration::from_secs(20)).is_ok());
     }
 }

@@ -31,6 +31,8 @@ use crate::root::Root;
 /// The schema of the answer.
 pub const SCHEMA: &str = "tenon.image-apply/1";
 const COMMAND_TIME: Duration = Duration::from_secs(3600);
+/// For programs that a killed run left behind to end.
+const LEFT_BEHIND: Duration = Duration::from_secs(5);
 /// For a fetch that fills the cache.
 const CACHE_TIME: Duration = Duration::from_secs(3600);
 
@@ -95,7 +97,7 @@ pub fn apply_with(
         true => Some(Program::open(tenon, &plan.architecture)?),
         false => None,
     };
-    let _lock = Lock::take(root, Duration::ZERO)?;
+    let _lock = Lock::take(root, LEFT_BEHIND)?.with_children()?;
     let site = Site::new(root, plan, facts, options.probe)?;
     let _reading = options.cache.map(|cache| cache.reading(CACHE_TIME)).transpose()?;
     cache::check(&site, options.cache)?;

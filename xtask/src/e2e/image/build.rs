@@ -93,8 +93,10 @@ impl Build<'_> {
 
     /// Begins to.
     pub fn start(&self) -> anyhow::Result<Child> {
+        let log = self.workshop.place.join("apply.log");
+        let log = fs::File::options().create(true).append(true).open(log)?;
         let mut command = self.command();
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         command.spawn().context("starting tenon image apply")
     }
 
