@@ -38,7 +38,7 @@ impl Lock {
         let end = Instant::now() + wait;
         loop {
             match rustix::fs::flock(&held, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Lock { held: held }),
+                Ok(()) => return Ok(Lock { held }),
                 Err(Errno::WOULDBLOCK) if Instant::now() < end => stop::sleep(stop::SLICE)?,
                 Err(Errno::WOULDBLOCK) => return Err(busy(&held)),
                 Err(Errno::INTR) => {}
