@@ -98,12 +98,17 @@ pub fn count(checks: &[Check], state: State) -> usize {
     checks.iter().filter(|check| check.state == state).count()
 }
 
+/// True if nothing speaks against the image. What could not be looked at is no proof of anything.
+pub fn holds(checks: &[Check]) -> bool {
+    !checks.iter().any(|check| matches!(check.state, State::Fail | State::Unknown))
+}
+
 /// The whole answer.
 pub fn to_json(checks: &[Check], plan_hash: &str) -> Value {
     json!({
         "schema": SCHEMA,
         "planHash": plan_hash,
-        "holds": count(checks, State::Fail) == 0,
+        "holds": holds(checks),
         "passed": count(checks, State::Pass),
         "failed": count(checks, State::Fail),
         "manual": count(checks, State::Manual),
@@ -192,6 +197,9 @@ mod tests {
         assert!(xml.contains("name=\"/etc/&lt;x&gt;\""));
         let json = to_json(&checks, "h");
         assert_eq!((&json["holds"], &json["failed"]), (&json!(false), &json!(1)));
+        assert!(holds(&checks[..1]) && !holds(&checks));
+        let unknown = Check { state: State::Unknown, ..checks[0].clone() };
+        assert!(!holds(&[unknown]), "what was not seen is not proven");
         assert!(checks[1].line().contains("remedy   apply again"));
         assert_eq!(checks[0].line(), "pass     file /etc/<x>\n");
     }

@@ -150,7 +150,11 @@ fn head(reader: &mut Reader, tree: &Tree) {
 
 impl ImageConfig {
     /// Lays a document over what is known.
-    fn take(&mut self, reader: &mut Reader, tree: &Tree, origin: &str) {
+    ///
+    /// Reasons name the file without its directory: where a config lies on the machine that plans is
+    /// no part of the plan.
+    fn take(&mut self, reader: &mut Reader, tree: &Tree, source: &str) {
+        let origin = source.rsplit('/').next().unwrap_or(source);
         let top = reader.fields(tree, "", &[DOCUMENT]);
         if let Some(metadata) = reader.inner(&top, "metadata", &[METADATA]) {
             over(
@@ -173,7 +177,7 @@ impl ImageConfig {
         );
         if spec.has("profiles") {
             self.profiles = Some(reader.texts(&spec, "profiles"));
-            origin.clone_into(&mut self.profiles_from);
+            source.clone_into(&mut self.profiles_from);
         }
         if let Some(cis) = reader.inner(&spec, "cis", &[CIS]) {
             over(&mut self.cis, reader.parsed(&cis, "level", "1 or 2", cis_level));
@@ -487,6 +491,17 @@ mod tests {
             text: "apiVersion: tenon.dev/v1alpha1\nkind: NodeConfig\n".into(),
         };
         assert_eq!(read(&[text], &[]).unwrap_err()[0].what, "`kind` is not NodeImage");
+    }
+
+    #[test]
+    fn where_a_config_lies_is_no_part_of_the_plan() {
+        let at = |name: &str| {
+            let text =
+                config("  family: debian\n  files:\n  - {kind: sysctl, key: a.b, floor: 1}\n");
+            let read = read(&[Text { name: name.into(), ..text }], &[]).unwrap();
+            plan::resolve(&read.wanted(None, Vec::new()).unwrap()).unwrap().hash()
+        };
+        assert_eq!(at("image.yaml"), at("/build/of/somebody/image.yaml"));
     }
 
     #[test]

@@ -178,7 +178,7 @@ impl Reader<'_> {
         if exception.expires.as_deref().is_some_and(|day| !is_day(day)) {
             self.wrong("`expires` of an exception is not a day such as \"2027-01-31\"");
         }
-        if exception.reason.chars().count() < SHORTEST_REASON {
+        if exception.reason.trim().chars().count() < SHORTEST_REASON {
             let what = format!("the exception for {} has too short a reason", exception.subject());
             self.problems.push(Problem::new(&SHORT_REASON, what).at(self.place.clone()));
         }
@@ -188,11 +188,22 @@ impl Reader<'_> {
 fn is_day(text: &str) -> bool {
     let parts: Vec<_> = text.split('-').collect();
     let [year, month, day] = parts[..] else { return false };
-    let within = |text: &str, most: u32| {
-        text.len() == 2 && text.parse().is_ok_and(|number: u32| (1..=most).contains(&number))
+    let digits = |text: &str, length: usize| {
+        let is_number = text.len() == length && text.bytes().all(|b| b.is_ascii_digit());
+        text.parse::<u32>().ok().filter(|_| is_number)
     };
-    let is_year = year.len() == 4 && year.bytes().all(|b| b.is_ascii_digit());
-    is_year && within(month, 12) && within(day, 31)
+    let (Some(year), Some(month), Some(day)) = (digits(year, 4), digits(month, 2), digits(day, 2))
+    else {
+        return false;
+    };
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        2 => 28 + u32::from(leap),
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => 0,
+    };
+    (1..=days).contains(&day)
 }
 
 /// The exception that decides about a resource: the user's before a profile's.
@@ -349,5 +360,24 @@ mod tests {
         let problems = unused(&list, |one| one.subject() == "x", ["sysctl_panic"].into_iter());
         assert_eq!(problems.len(), 1);
         assert_eq!(problems[0].fix_text(), "did you mean the rule `sysctl_panic`?");
+    }
+
+    #[test]
+    fn a_day_is_one_of_the_calendar() {
+        for day in ["2027-01-31", "2028-02-29", "2000-02-29", "2027-12-31"] {
+            assert!(is_day(day), "{day}");
+        }
+        for no_day in [
+            "2027-02-29",
+            "2020-02-31",
+            "2100-02-29",
+            "2027-04-31",
+            "2027-13-01",
+            "2027-00-10",
+            "+027-01-01",
+            "2027-1-1",
+        ] {
+            assert!(!is_day(no_day), "{no_day}");
+        }
     }
 }

@@ -161,11 +161,20 @@ pub fn compose(wanted: &Wanted) -> Result<Vec<Profile>, Vec<Problem>> {
 /// Puts what is known only now into the texts of a wish. What bootstrap writes, too, comes from
 /// its own room, so that the two never differ.
 fn fill(wish: &mut Resource, wanted: &Wanted, needs: &[Need]) {
-    let Some(Value::String(content)) = wish.fields.get_mut("content") else { return };
+    let Some(Value::String(content)) = marked(wish) else { return };
     for (name, value) in FILLED {
         if content.contains(name) {
             *content = content.replace(name, &value(wanted, needs));
         }
+    }
+}
+
+/// The text in which marks are filled in. A config says its texts whole: what looks like a mark there
+/// is the user's own.
+fn marked(wish: &mut Resource) -> Option<&mut Value> {
+    match wish.reasons.iter().any(|reason| reason.feature == CONFIG) {
+        true => None,
+        false => wish.fields.get_mut("content"),
     }
 }
 
@@ -206,7 +215,7 @@ fn repeat_sshd(resources: &mut [Resource]) {
     let line = |one: &Resource| format!("{} {}\n", one.key, one.text("value").unwrap_or_default());
     let lines: String = of_kind.map(line).collect();
     for one in resources {
-        if let Some(Value::String(content)) = one.fields.get_mut("content") {
+        if let Some(Value::String(content)) = marked(one) {
             *content = content.replace(MARK, &lines);
         }
     }
@@ -560,5 +569,16 @@ mod tests {
             }
             assert!(open.is_empty(), "{name}: {open:#?}");
         }
+    }
+
+    #[test]
+    fn what_looks_like_a_mark_in_a_config_is_the_users_own() {
+        let mut wanted = wanted(&[("node", NODE)]);
+        let text = "{{kubernetes}} {{sshd}}\n";
+        let table = json!({"path": "/etc/own", "mode": "0644", "content": text, "reason": "r"});
+        let wish = Resource::read("file", table.as_object().unwrap(), CONFIG, &Place::default());
+        wanted.wishes.push(wish.unwrap().0);
+        let plan = resolve(&wanted).unwrap();
+        assert_eq!(plan.resource("file//etc/own").unwrap().text("content"), Some(text));
     }
 }

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
-use tenon_core::image::check::{Check, State};
+use tenon_core::codes::usage::BAD_USAGE;
+use tenon_core::image::check::{self, Check};
 use tenon_core::image::plan::ImagePlan;
 use tenon_core::image::{describe, exception, manifest};
-use tenon_core::problem::Finding;
+use tenon_core::problem::{Finding, Problem};
 use tenon_host::image::{facts, verify};
 use tenon_host::stop;
 
@@ -57,6 +58,10 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
         return explain(&plan, name, global);
     }
     let Some(root) = root else {
+        if args.exit_code {
+            let what = "--exit-code has nothing to compare the plan with";
+            return Err(Problem::new(&BAD_USAGE, what).fix("name a root: --root DIR").into());
+        }
         return match global.json() {
             true => output::answer_json(&plan.to_json()),
             false => output::answer(&describe::plan(&plan)),
@@ -67,8 +72,7 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
         true => output::answer_json(&changes(&plan, &checks))?,
         false => output::answer(&describe::changes(&plan, &checks))?,
     }
-    let pending = checks.iter().any(|check| check.state == State::Fail);
-    match args.exit_code && pending {
+    match args.exit_code && !check::holds(&checks) {
         true => Err(Failure::Answer(2)),
         false => Ok(()),
     }
@@ -96,7 +100,7 @@ fn explain(plan: &ImagePlan, name: &str, global: &Global) -> Outcome {
 }
 
 fn changes(plan: &ImagePlan, checks: &[Check]) -> serde_json::Value {
-    let pending = checks.iter().filter(|check| check.state == State::Fail);
+    let pending = checks.iter().filter(|check| !check::holds(std::slice::from_ref(*check)));
     json!({
         "schema": "tenon.image-changes/1",
         "planHash": plan.hash(),

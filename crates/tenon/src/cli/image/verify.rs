@@ -64,9 +64,9 @@ pub fn run(args: &Args) -> Outcome {
         Format::Junit => output::answer(&check::junit(&checks))?,
         _ => output::answer(&text(&checks, args.all))?,
     }
-    match check::count(&checks, State::Fail) {
-        0 => Ok(()),
-        _ => Err(Failure::Answer(1)),
+    match check::holds(&checks) {
+        true => Ok(()),
+        false => Err(Failure::Answer(1)),
     }
 }
 
