@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use tenon_core::codes::host::NO_SPACE;
+use tenon_core::problem::Problem;
 use tenon_host::image::apply::{self, Options};
 use tenon_host::image::cache::Cache;
 use tenon_host::image::fetch;
@@ -62,9 +64,10 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
         probe: &probe,
     };
     let report = match &args.tenon {
-        Some(tenon) => apply::apply_with(&plan, &root, options, tenon)?,
-        None => apply::apply(&plan, &root, options)?,
+        Some(tenon) => apply::apply_with(&plan, &root, options, tenon),
+        None => apply::apply(&plan, &root, options),
     };
+    let report = report.map_err(in_the_middle)?;
     if global.json() {
         return output::answer_json(&report.to_json());
     }
@@ -84,4 +87,14 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
     output::answer(&format!(
         "{text}{changed} changed, {unchanged} held already{skipped}; plan {hash}\n"
     ))
+}
+
+/// An image is made item by item: unlike a node's config, it may be half done when a disk is full.
+fn in_the_middle(problem: Problem) -> Problem {
+    match problem.page.code == NO_SPACE.code {
+        true => problem
+            .why("the file system is full; what was made before stays, and no file is torn")
+            .fix("make room and run again: it goes on where it stopped"),
+        false => problem,
+    }
 }
