@@ -283,7 +283,7 @@ mod tests {
             (
                 json!({"port": "tcp/10250"}),
                 "unit",
-                json!({"name": "ufw.service", "state": "enabled"}),
+                json!({"name": "ufw.service", "state": "enabled", "wanted-by": ["a.target"]}),
                 true,
             ),
         ];
