@@ -341,6 +341,23 @@ fn exceptions_do_not_win_by_order() {
     assert_eq!(value(&plan).as_deref(), Some("0"));
 }
 
+/// Logical names and the real names of Debian: they meet once the family is known.
+#[test]
+fn a_package_is_not_wanted_and_unwanted_under_two_names() {
+    for (wanted, unwanted, told) in [
+        ("docker.io", "docker", "the package docker.io is wanted and unwanted"),
+        ("nfs-client", "nfs-common", "the package nfs-common is wanted and unwanted"),
+        ("nfs-client", "nfs-kernel-server", ""),
+    ] {
+        let text = format!(
+            "[[package]]\nname = '{wanted}'\nreason = 'r'\n[[package-absent]]\nname = '{unwanted}'\nreason = 'r'\n"
+        );
+        let problems = planned(&[&profile("p", &text)], |_| ()).err().unwrap_or_default();
+        let found: Vec<_> = problems.iter().map(|problem| problem.what.as_str()).collect();
+        assert_eq!(found.join("; "), told, "{wanted} {unwanted}");
+    }
+}
+
 #[test]
 fn two_resources_do_not_write_one_path() {
     let file = "[[file]]\npath = '/etc/sysctl.d/90-tenon.conf'\nmode = '0644'\ncontent = 'x'\nreason = 'r'\n";

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::effective::dotted;
 use super::form::Form;
 use super::kind::{self, COMMON, Field, Kind, Shape};
 use crate::codes::image::{BAD_RESOURCE, UNKNOWN_FIELD, UNKNOWN_KIND};
@@ -111,6 +112,11 @@ impl Resource {
         format!("{}/{}", self.kind.name, self.key)
     }
 
+    /// What it is about, however that is written.
+    pub fn identity(&self) -> String {
+        identity(&self.name())
+    }
+
     /// True if a feature is among those that want it.
     pub fn asked_by(&self, feature: &str) -> bool {
         self.reasons.iter().any(|reason| reason.feature == feature)
@@ -163,6 +169,17 @@ impl Resource {
             "rules": self.rules,
             "required": self.required,
         })
+    }
+}
+
+/// The name of a resource in the one spelling for all that mean the same thing. What is written
+/// to files keeps its own, since auditors look for that.
+pub fn identity(name: &str) -> String {
+    match name.split_once('/') {
+        Some(("sysctl", key)) => format!("sysctl/{}", dotted(key)),
+        Some(("sshd", _)) => name.to_ascii_lowercase(),
+        Some(("module", _)) => name.replace('-', "_"),
+        _ => name.to_owned(),
     }
 }
 
