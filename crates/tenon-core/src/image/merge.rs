@@ -33,6 +33,7 @@ pub fn merge(wishes: Vec<Resource>, exceptions: &[Exception]) -> Merged {
     for group in groups.into_values() {
         merged.add(group, exceptions);
     }
+    merged.resources.sort_by(|a, b| (a.kind.rank(), &a.key).cmp(&(b.kind.rank(), &b.key)));
     merged.opposites(exceptions);
     merged.problems.extend(contradictions(exceptions));
     merged

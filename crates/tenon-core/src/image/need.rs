@@ -386,7 +386,7 @@ mod tests {
             ),
         ] {
             let problem = Need::read(&table, "p").unwrap_err();
-            assert_eq!((problem.what.as_str(), &*problem.fix_text()), (what, fix));
+            assert_eq!((problem.what.as_str(), problem.fix_text()), (what, fix));
             assert_eq!(problem.exit(), 3);
         }
         assert!(Need::read(&json!({"floor": "a/b", "least": 5, "only": ["debian"]}), "p").is_ok());
