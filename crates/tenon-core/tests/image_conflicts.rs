@@ -61,6 +61,11 @@ fn module(name: &str) -> String {
     named("module", &[("name", name), ("state", "denied")])
 }
 
+fn enabled(unit: &str) -> String {
+    let unit = named("unit", &[("name", unit), ("state", "enabled")]);
+    format!("{unit}wanted-by = ['multi-user.target']\n")
+}
+
 fn file(path: &str, content: &str) -> String {
     named("file", &[("path", path), ("mode", "0644"), ("content", content)])
 }
@@ -151,7 +156,7 @@ fn modules_denied() {
 #[test]
 fn a_firewall_that_closes_what_it_does_not_know() {
     for unit in ["ufw.service", "firewalld.service"] {
-        let enabled = named("unit", &[("name", unit), ("state", "enabled")]);
+        let enabled = enabled(unit);
         must("firewall", &enabled, Err("port tcp/10250 is reachable"));
     }
     let closed =
@@ -275,7 +280,7 @@ fn files_watched_and_memory_swapped() {
     let config = field(&shipped("debian", &["base", "cis"]), "file//etc/aide/aide.conf", "content");
     assert!(config.contains("!/var/lib/containerd\n"));
     let swap = [
-        named("unit", &[("name", "dev-sdb.swap"), ("state", "enabled")]),
+        enabled("dev-sdb.swap"),
         named(
             "block",
             &[("path", "/etc/fstab"), ("marker", "s"), ("content", "/swap none swap sw 0 0")],

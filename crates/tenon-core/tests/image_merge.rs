@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use tenon_core::image::exception::Exception;
 use tenon_core::image::family;
-use tenon_core::image::kind::{Field, KINDS, Kind, Merge, Shape};
+use tenon_core::image::form::Form;
+use tenon_core::image::kind::{Field, KINDS, Kind, Merge, Shape, key_form};
 use tenon_core::image::merge::{Merged, merge};
 use tenon_core::image::plan::{ImagePlan, Wanted, resolve};
 use tenon_core::image::profile::{self, Profile};
@@ -30,15 +31,31 @@ fn exception(resource: &str, keep: &str, feature: &str) -> Exception {
     }
 }
 
+/// One of two texts of a form.
+fn sample(form: Form, at: usize) -> String {
+    let letter = ["a", "b"][at];
+    match form {
+        Form::Path => format!("/{letter}"),
+        Form::Limit => format!("*/{letter}"),
+        Form::Sum => letter.repeat(64),
+        Form::OneOf(words) => words[at].to_owned(),
+        _ => letter.to_owned(),
+    }
+}
+
 /// Two values of a shape, and what the rule makes of them; None is a conflict.
 fn pair(field: &Field) -> (Value, Value, Option<Value>) {
     let (left, right) = match (field.shape, field.merge) {
         (Shape::Text, Merge::Narrower) => (json!("2.1"), json!("2.1.9")),
-        (Shape::Text, _) => (json!("a"), json!("b")),
+        (Shape::Text, _) => (json!(sample(field.form, 0)), json!(sample(field.form, 1))),
         (Shape::Flag, _) => (json!(false), json!(true)),
         (Shape::Number, _) => (json!(5), json!(9)),
         (Shape::Mode, _) => (json!("0600"), json!("0644")),
         (Shape::Texts, _) => (json!(["b", "c"]), json!(["a", "b"])),
+        (Shape::Table, _) if field.form == Form::Sum => {
+            let sum = |at| json!({"x86_64": sample(field.form, at)});
+            (sum(0), sum(1))
+        }
         (Shape::Table, _) => (json!({"x": "1"}), json!({"y": "2"})),
         (Shape::Tables, _) => (json!([{"x": "1"}]), json!([{"y": "2"}])),
     };
@@ -58,13 +75,16 @@ fn pair(field: &Field) -> (Value, Value, Option<Value>) {
 fn least(kind: &Kind) -> Map<String, Value> {
     let needed = kind.fields.iter().filter(|field| field.needed);
     let fields = needed.map(|field| (field.name.to_owned(), pair(field).0));
-    kind.keys().map(|key| (key.to_owned(), json!("k"))).chain(fields).collect()
+    kind.keys().map(|key| (key.to_owned(), json!(sample(key_form(key), 0)))).chain(fields).collect()
 }
 
 /// A resource of the kind in which a field has this value.
 fn with(feature: &str, kind: &Kind, field: &Field, value: Value) -> Resource {
     let mut table = least(kind);
     table.insert(field.name.to_owned(), value);
+    if let Some(beside) = field.beside.and_then(|name| kind.field(name)) {
+        table.insert(beside.name.to_owned(), pair(beside).0);
+    }
     wish(feature, kind.name, Value::Object(table))
 }
 
@@ -213,6 +233,8 @@ fn opposites_are_conflicts() {
     type Wish = (&'static str, Value);
     let file = |path: &str| ("file", json!({"path": path, "content": "", "mode": "0644"}));
     let absent = |path: &str| ("absent", json!({"path": path}));
+    let unit =
+        |state: &str| ("unit", json!({"name": "u", "state": state, "wanted-by": ["a.target"]}));
     let rows: Vec<(Wish, Wish, bool)> = vec![
         (("package", json!({"name": "x"})), ("package-absent", json!({"name": "x"})), true),
         (("package", json!({"name": "x"})), ("package-absent", json!({"name": "y"})), false),
@@ -223,12 +245,8 @@ fn opposites_are_conflicts() {
         (file("/etc/cron.d/job"), absent("/etc/cron.d/x*"), false),
         (("link", json!({"path": "/a", "target": "b"})), absent("/a"), true),
         (("directory", json!({"path": "/a/b", "mode": "0755"})), absent("/a/*"), true),
-        (("unit", json!({"name": "u", "state": "enabled"})), ("mask", json!({"unit": "u"})), true),
-        (
-            ("unit", json!({"name": "u", "state": "disabled"})),
-            ("mask", json!({"unit": "u"})),
-            false,
-        ),
+        (unit("enabled"), ("mask", json!({"unit": "u"})), true),
+        (unit("disabled"), ("mask", json!({"unit": "u"})), false),
     ];
     for (wanted, unwanted, clash) in rows {
         let pair = [wish("base", wanted.0, wanted.1), wish("cis", unwanted.0, unwanted.1)];
@@ -323,6 +341,23 @@ fn exceptions_do_not_win_by_order() {
     assert_eq!(value(&plan).as_deref(), Some("0"));
 }
 
+/// Logical names and the real names of Debian: they meet once the family is known.
+#[test]
+fn a_package_is_not_wanted_and_unwanted_under_two_names() {
+    for (wanted, unwanted, told) in [
+        ("docker.io", "docker", "the package docker.io is wanted and unwanted"),
+        ("nfs-client", "nfs-common", "the package nfs-common is wanted and unwanted"),
+        ("nfs-client", "nfs-kernel-server", ""),
+    ] {
+        let text = format!(
+            "[[package]]\nname = '{wanted}'\nreason = 'r'\n[[package-absent]]\nname = '{unwanted}'\nreason = 'r'\n"
+        );
+        let problems = planned(&[&profile("p", &text)], |_| ()).err().unwrap_or_default();
+        let found: Vec<_> = problems.iter().map(|problem| problem.what.as_str()).collect();
+        assert_eq!(found.join("; "), told, "{wanted} {unwanted}");
+    }
+}
+
 #[test]
 fn two_resources_do_not_write_one_path() {
     let file = "[[file]]\npath = '/etc/sysctl.d/90-tenon.conf'\nmode = '0644'\ncontent = 'x'\nreason = 'r'\n";
@@ -350,7 +385,8 @@ fn wishes() -> impl Strategy<Value = Vec<Resource>> {
             4 => wish(
                 feature,
                 "unit",
-                json!({"name": "u", "drop-ins": {version: "x"}, "state": "enabled"}),
+                json!({"name": "u", "drop-ins": {version: "x"}, "state": "enabled",
+                       "wanted-by": ["a.target"]}),
             ),
             _ if flag => wish(feature, "package-absent", json!({"name": "p"})),
             _ => wish(feature, "mask", json!({"unit": "u"})),

@@ -32,12 +32,12 @@ pub fn sysctl<'t>(files: &'t BTreeMap<String, String>, key: &str) -> Option<(&'t
         }
     }
     let last = files.get_key_value(SYSCTL_LAST).map(|(path, _)| path);
+    let key = dotted(key);
     let mut winner = None;
     for path in by_name.into_values().chain(last) {
         let lines = files[path].lines().filter_map(|line| line.trim().split_once('='));
         for (name, value) in lines {
-            let name = name.trim().trim_start_matches('-').replace('/', ".");
-            if name == key {
+            if dotted(name.trim().trim_start_matches('-')) == key {
                 winner = Some((value.trim(), path.as_str()));
             }
         }
@@ -79,7 +79,25 @@ pub fn wanted_words(one: &Resource) -> String {
 
 /// Where the kernel shows a setting.
 pub fn kernel_path(key: &str) -> String {
-    format!("/proc/sys/{}", key.replace('.', "/"))
+    format!("/proc/sys/{}", swapped(&dotted(key)))
+}
+
+/// A setting of the kernel with dots between its parts: where the first separator is a slash,
+/// slashes and dots have changed places.
+pub fn dotted(key: &str) -> String {
+    match key.find(['.', '/']) {
+        Some(at) if key[at..].starts_with('/') => swapped(key),
+        _ => key.to_owned(),
+    }
+}
+
+fn swapped(key: &str) -> String {
+    let swap = |c| match c {
+        '.' => '/',
+        '/' => '.',
+        other => other,
+    };
+    key.chars().map(swap).collect()
 }
 
 /// The value of a directive for everyone: the first line wins, files are read where they are
@@ -193,6 +211,19 @@ fn default<'t>(line: &'t str, name: &str) -> Option<&'t str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_setting_of_the_kernel_has_one_name_and_one_path() {
+        for (written, name, path) in [
+            ("kernel.panic", "kernel.panic", "kernel/panic"),
+            ("net/ipv4/ip_forward", "net.ipv4.ip_forward", "net/ipv4/ip_forward"),
+            ("net/ipv4/conf/eth0.1/x", "net.ipv4.conf.eth0/1.x", "net/ipv4/conf/eth0.1/x"),
+            ("net.ipv4.conf.eth0/1.x", "net.ipv4.conf.eth0/1.x", "net/ipv4/conf/eth0.1/x"),
+        ] {
+            assert_eq!(dotted(written), name);
+            assert_eq!(kernel_path(written), format!("/proc/sys/{path}"));
+        }
+    }
 
     #[test]
     fn lists_of_ports_are_compared_as_the_kernel_writes_them() {

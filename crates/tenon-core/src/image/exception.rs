@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::family::FAMILIES;
 use super::need::Need;
-use super::resource::{Resource, Scope};
+use super::resource::{Resource, Scope, identity};
 use crate::codes::image::{
     BAD_EXCEPTION, CONFLICT, EXCEPTION_EXPIRED, EXCEPTION_UNUSED, SHORT_REASON, UNKNOWN_FIELD,
 };
@@ -77,10 +77,15 @@ impl Exception {
         self.rule.as_deref().filter(|_| self.resource.is_none())
     }
 
+    /// True if it names this resource, in whatever spelling.
+    pub fn is_about(&self, name: &str) -> bool {
+        self.resource.as_deref().is_some_and(|own| identity(own) == identity(name))
+    }
+
     /// True if a resource may break a need.
     pub fn sets_aside(&self, resource: &Resource, need: &Need) -> bool {
-        let own = self.resource.as_deref() == Some(resource.name().as_str());
-        own && (self.paths.is_empty() || self.paths.iter().any(|path| need.is_below(path)))
+        self.is_about(&resource.name())
+            && (self.paths.is_empty() || self.paths.iter().any(|path| need.is_below(path)))
     }
 
     pub fn to_json(&self) -> Value {
@@ -208,7 +213,7 @@ fn is_day(text: &str) -> bool {
 
 /// The exception that decides about a resource: the user's before a profile's.
 pub fn decision<'a>(exceptions: &'a [Exception], resource: &str) -> Option<&'a Exception> {
-    let of_it = || exceptions.iter().filter(|one| one.resource.as_deref() == Some(resource));
+    let of_it = || exceptions.iter().filter(|one| one.is_about(resource));
     let deciding = || of_it().filter(|one| one.keep.is_some());
     deciding().find(|one| one.feature == CONFIG).or_else(|| deciding().next())
 }
@@ -220,7 +225,7 @@ pub fn contradictions(exceptions: &[Exception]) -> Vec<Problem> {
         let Some(name) = one.resource.as_deref() else { continue };
         let decided = decision(exceptions, name).is_some_and(|one| one.feature == CONFIG);
         let other = exceptions[..at].iter().find(|other| {
-            other.resource == one.resource
+            other.is_about(name)
                 && other.keep.is_some()
                 && one.keep.is_some()
                 && other.keep != one.keep

@@ -386,6 +386,24 @@ pub fn clashes(items: &[Item]) -> Vec<Problem> {
             _ => {}
         }
     }
+    problems.extend(removed(items));
+    problems
+}
+
+/// Packages that are wanted and unwanted under two names of which the family makes one.
+fn removed(items: &[Item]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for unwanted in items {
+        let Act::NoPackage { name } = &unwanted.act else { continue };
+        let is_it =
+            |item: &&Item| matches!(&item.act, Act::Package { name: own, .. } if own == name);
+        if let Some(wanted) = items.iter().find(is_it) {
+            let sides: Vec<_> = wanted.from.iter().chain(&unwanted.from).cloned().collect();
+            let what = format!("the package {name} is wanted and unwanted");
+            let fix = format!("leave one of the two out: {}", sides.join(", "));
+            problems.push(Problem::new(&CONFLICT, what).fix(fix).details(sides));
+        }
+    }
     problems
 }
 

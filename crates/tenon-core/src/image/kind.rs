@@ -1,6 +1,8 @@
 //! The kinds of resources that an image is made of: what fields each has, and how two wishes for
 //! the same thing become one. A new kind is a row here and a way to make it true.
 
+use super::form::Form;
+
 /// What a field holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
@@ -33,15 +35,28 @@ pub enum Merge {
 pub struct Field {
     pub name: &'static str,
     pub shape: Shape,
+    /// The form of its text, of each text of a list, and of each value of a table; of a table
+    /// whose form is [`Form::Name`], the names have it.
+    pub form: Form,
     pub merge: Merge,
     /// A resource without it means nothing.
     pub needed: bool,
     /// What a wish means that does not say it, beside one that does.
     pub unsaid: Option<bool>,
+    /// Another field without which it does nothing.
+    pub beside: Option<&'static str>,
 }
 
 const fn field(name: &'static str, shape: Shape) -> Field {
-    Field { name, shape, merge: Merge::Equal, needed: false, unsaid: None }
+    Field {
+        name,
+        shape,
+        form: Form::Any,
+        merge: Merge::Equal,
+        needed: false,
+        unsaid: None,
+        beside: None,
+    }
 }
 
 const fn text(name: &'static str) -> Field {
@@ -49,6 +64,16 @@ const fn text(name: &'static str) -> Field {
 }
 
 impl Field {
+    const fn of(mut self, form: Form) -> Self {
+        self.form = form;
+        self
+    }
+
+    const fn beside(mut self, other: &'static str) -> Self {
+        self.beside = Some(other);
+        self
+    }
+
     const fn needed(mut self) -> Self {
         self.needed = true;
         self
@@ -63,6 +88,43 @@ impl Field {
         self.unsaid = Some(flag);
         self
     }
+}
+
+/// The families and architectures that a wish can be limited to.
+const FAMILIES: Form = Form::OneOf(&["al2023", "debian", "ubuntu"]);
+const ARCHITECTURES: Form = Form::OneOf(&["x86_64", "aarch64"]);
+
+/// Fields that every resource may have besides those of its kind.
+pub static COMMON: &[Field] = &[
+    text("reason"),
+    field("rules", Shape::Texts),
+    field("required", Shape::Flag),
+    ONLY,
+    field("arch", Shape::Texts).of(ARCHITECTURES),
+    field("release", Shape::Texts),
+];
+
+/// Limits a wish or a need to families.
+pub const ONLY: Field = field("only", Shape::Texts).of(FAMILIES);
+
+/// The forms of keys, by their names.
+static KEYS: &[(&str, Form)] = &[
+    ("path", Form::Path),
+    ("file", Form::Path),
+    ("name", Form::Name),
+    ("unit", Form::Name),
+    ("directive", Form::Name),
+    ("default", Form::Name),
+    ("marker", Form::Line),
+    ("key", Form::Word),
+    ("module", Form::Word),
+    ("item", Form::Limit),
+    ("rule", Form::Line),
+];
+
+/// The form of a part of a key.
+pub fn key_form(key: &str) -> Form {
+    KEYS.iter().find(|(name, _)| *name == key).map_or(Form::Any, |(_, form)| *form)
 }
 
 /// One kind of resource.
@@ -115,16 +177,16 @@ pub static KINDS: &[Kind] = &[
         key: "name",
         fields: &[
             field("id", Shape::Number),
-            text("shell"),
-            text("home"),
+            text("shell").of(Form::Path),
+            text("home").of(Form::Path),
             field("locked", Shape::Flag),
-            field("groups", Shape::Texts).merged(Merge::Union),
+            field("groups", Shape::Texts).of(Form::Name).merged(Merge::Union),
         ],
     },
     Kind {
         name: "directory",
         key: "path",
-        fields: &[field("mode", Shape::Mode).needed(), text("owner"), text("label")],
+        fields: &[field("mode", Shape::Mode).needed(), text("owner")],
     },
     // Its content is whichever build applies the plan; the record has the hash.
     Kind { name: "tenon", key: "path", fields: &[] },
@@ -135,7 +197,7 @@ pub static KINDS: &[Kind] = &[
             text("component").needed(),
             text("version").needed(),
             text("url").needed(),
-            field("sha256", Shape::Table).needed(),
+            field("sha256", Shape::Table).of(Form::Sum).needed(),
             field("members", Shape::Table),
             field("mode", Shape::Mode),
             text("licence"),
@@ -148,15 +210,14 @@ pub static KINDS: &[Kind] = &[
             text("content").needed(),
             field("mode", Shape::Mode).needed(),
             text("owner"),
-            text("label"),
             field("if-absent", Shape::Flag),
             field("seed", Shape::Flag),
         ],
     },
     Kind { name: "block", key: "path:marker", fields: &[text("content").needed()] },
     // The version of an installed package, for whoever cannot ask the package itself.
-    Kind { name: "stamp", key: "path", fields: &[text("package").needed()] },
-    Kind { name: "link", key: "path", fields: &[text("target").needed()] },
+    Kind { name: "stamp", key: "path", fields: &[text("package").of(Form::Name).needed()] },
+    Kind { name: "link", key: "path", fields: &[text("target").of(Form::NotEmpty).needed()] },
     Kind { name: "absent", key: "path", fields: &[] },
     Kind {
         name: "access",
@@ -177,15 +238,19 @@ pub static KINDS: &[Kind] = &[
         key: "key",
         fields: &[text("value"), field("present", Shape::Flag).unsaid(true)],
     },
-    Kind { name: "module", key: "name", fields: &[text("state").needed()] },
+    Kind {
+        name: "module",
+        key: "name",
+        fields: &[text("state").of(Form::OneOf(&["loaded", "denied"])).needed()],
+    },
     Kind {
         name: "unit",
         key: "name",
         fields: &[
             text("content"),
-            text("state"),
-            field("wanted-by", Shape::Texts).merged(Merge::Union),
-            field("drop-ins", Shape::Table).merged(Merge::Union),
+            text("state").of(Form::OneOf(&["enabled", "disabled"])).beside("wanted-by"),
+            field("wanted-by", Shape::Texts).of(Form::Name).merged(Merge::Union),
+            field("drop-ins", Shape::Table).of(Form::Name).merged(Merge::Union),
         ],
     },
     Kind { name: "mask", key: "unit", fields: &[] },
@@ -195,7 +260,7 @@ pub static KINDS: &[Kind] = &[
         fields: &[
             text("source").needed(),
             text("type").needed(),
-            field("options", Shape::Texts).merged(Merge::Union),
+            field("options", Shape::Texts).of(Form::Commas).merged(Merge::Union),
         ],
     },
     Kind { name: "limit", key: "item", fields: &[text("soft").needed(), text("hard").needed()] },
@@ -203,7 +268,7 @@ pub static KINDS: &[Kind] = &[
     Kind { name: "sshd", key: "directive", fields: &[text("value").needed()] },
     Kind { name: "sudo", key: "default", fields: &[text("value")] },
     Kind { name: "pam", key: "file:module", fields: &[text("arguments").needed()] },
-    Kind { name: "audit", key: "rule", fields: &[text("group").needed()] },
+    Kind { name: "audit", key: "rule", fields: &[text("group").of(Form::Name).needed()] },
     Kind {
         name: "cached-image",
         key: "name",
@@ -263,5 +328,14 @@ mod tests {
             names.sort_unstable();
             assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{}", kind.name);
         }
+    }
+
+    #[test]
+    fn every_key_has_a_form_and_the_families_are_all_named() {
+        for key in KINDS.iter().flat_map(Kind::keys) {
+            assert_ne!(key_form(key), Form::Any, "{key}");
+        }
+        let known: Vec<_> = crate::image::family::FAMILIES.iter().map(|one| one.name).collect();
+        assert!(matches!(FAMILIES, Form::OneOf(words) if words == known));
     }
 }

@@ -27,12 +27,13 @@ pub struct Merged {
 pub fn merge(wishes: Vec<Resource>, exceptions: &[Exception]) -> Merged {
     let mut groups: BTreeMap<(usize, String), Vec<Resource>> = BTreeMap::new();
     for wish in wishes {
-        groups.entry((wish.kind.rank(), wish.key.clone())).or_default().push(wish);
+        groups.entry((wish.kind.rank(), wish.identity())).or_default().push(wish);
     }
     let mut merged = Merged::default();
     for group in groups.into_values() {
         merged.add(group, exceptions);
     }
+    merged.resources.sort_by(|a, b| (a.kind.rank(), &a.key).cmp(&(b.kind.rank(), &b.key)));
     merged.opposites(exceptions);
     merged.problems.extend(contradictions(exceptions));
     merged
@@ -41,6 +42,7 @@ pub fn merge(wishes: Vec<Resource>, exceptions: &[Exception]) -> Merged {
 impl Merged {
     /// Makes one resource of a group, if its members can agree or an exception keeps some of them.
     fn add(&mut self, mut group: Vec<Resource>, exceptions: &[Exception]) {
+        spell_alike(&mut group);
         group.sort_by_cached_key(|one| (one.reasons.clone(), one.to_json().to_string()));
         let name = group[0].name();
         let field = match agreed(&group) {
@@ -97,6 +99,16 @@ impl Resource {
     /// True if the feature that the exception keeps asked for it.
     fn is_of(&self, exception: &Exception) -> bool {
         exception.keep.as_deref().is_some_and(|keep| self.asked_by(keep))
+    }
+}
+
+/// Gives all wishes for one thing the same spelling: that of a wish which serves rules, since
+/// auditors look for it, and else the first in order.
+fn spell_alike(group: &mut [Resource]) {
+    let spelling = group.iter().min_by_key(|one| (one.rules.is_empty(), &one.key));
+    let Some(key) = spelling.map(|one| one.key.clone()) else { return };
+    for one in group {
+        one.key.clone_from(&key);
     }
 }
 
@@ -279,6 +291,31 @@ mod tests {
         assert!(merged.problems.is_empty());
         assert_eq!(merged.settled, ["sysctl/f"]);
         assert_eq!(merged.resources[0].text("value"), Some("1"));
+    }
+
+    /// Two spellings of one thing with different values; the name of the conflict, and the
+    /// exception by the other spelling that settles it.
+    #[test]
+    fn another_spelling_is_the_same_thing() {
+        for (kind, key, field, first, second) in [
+            ("sysctl", "key", "value", ("net.ipv4.ip_forward", "1"), ("net/ipv4/ip_forward", "0")),
+            ("sshd", "directive", "value", ("PermitRootLogin", "no"), ("permitrootlogin", "yes")),
+            ("module", "name", "state", ("br_netfilter", "loaded"), ("br-netfilter", "denied")),
+        ] {
+            let of = |feature, (name, value): (&str, &str), rules: &[&str]| {
+                wish(feature, kind, json!({key: name, field: value, "rules": rules}))
+            };
+            let wishes = vec![of("config", second, &[]), of("base", first, &["r"])];
+            let merged = merge(wishes.clone(), &[]);
+            let what = format!("{kind}/{} is wanted in two ways ({field})", first.0);
+            assert_eq!(merged.problems.iter().map(|p| &p.what).collect::<Vec<_>>(), [&what]);
+            let name = format!("{kind}/{}", second.0);
+            let own = Exception { feature: CONFIG.into(), ..exception(&name, "config") };
+            let merged = merge(wishes, &[own]);
+            let left: Vec<_> =
+                merged.resources.iter().map(|one| (&*one.key, one.text(field))).collect();
+            assert_eq!(left, [(first.0, Some(second.1))], "{:?}", merged.problems);
+        }
     }
 
     /// Who asked for 1 and for 0, who made the exception and what it keeps, and what comes of it.

@@ -15,6 +15,7 @@
 //! effective  what holds when many files speak of one thing
 //! exception  decisions that somebody took, and their limits
 //! family     what differs between distributions
+//! form       what a path, a name or a word of a resource looks like
 //! item       resources, lowered to what is done to a root
 //! key        fingerprints of the keys of repositories
 //! kind       the kinds of resources and their fields
@@ -44,6 +45,7 @@ pub mod edit;
 pub mod effective;
 pub mod exception;
 pub mod family;
+pub mod form;
 pub mod item;
 pub mod key;
 pub mod kind;

@@ -5,8 +5,10 @@
 use serde_json::Value;
 
 use super::exception::Exception;
-use super::resource::{Reason, Resource, Scope};
-use crate::codes::image::{BAD_RESOURCE, NEED_BROKEN};
+use super::kind::ONLY;
+use super::resource::{Reason, Resource, Scope, identity, wrong};
+use crate::codes::image::{BAD_RESOURCE, NEED_BROKEN, UNKNOWN_FIELD};
+use crate::nearest::nearest;
 use crate::problem::Problem;
 
 /// One need.
@@ -69,6 +71,14 @@ impl Need {
         if let (Some(bound_word), None) = (bound_word, &bound) {
             return Err(bad(format!("a need `{word}` also has a `{bound_word}`")));
         }
+        let known: Vec<&str> =
+            [*word, "reason", ONLY.name].into_iter().chain(*bound_word).collect();
+        if let Some(problem) = unknown(value, &known) {
+            return Err(problem);
+        }
+        if let Some(problem) = value.get(ONLY.name).and_then(|only| wrong("need", &ONLY, only)) {
+            return Err(problem);
+        }
         let why = text("reason").unwrap_or_default();
         let families = value.get("only").and_then(Value::as_array).into_iter().flatten();
         let families = families.filter_map(Value::as_str).map(str::to_owned).collect();
@@ -84,11 +94,21 @@ impl Need {
         let option = |option: &str| resource.texts("options").contains(&option);
         let content = || resource.text("content").unwrap_or_default();
         match (self.what, resource.kind.name) {
-            (What::Exec, "mount") => is_below(name, key) && option("noexec"),
+            // What is mounted below has programs of its own.
+            (What::Exec, "mount") => {
+                (is_below(name, key) || is_below(key, name)) && option("noexec")
+            }
             (What::Write, "mount") => is_below(name, key) && option("ro"),
-            (What::Module, "module") => key == name && state("denied"),
+            (What::Module, "module") => {
+                resource.identity() == identity(&format!("module/{name}")) && state("denied")
+            }
             (What::Unit, "mask") => key == name,
             (What::Unit, "unit") => key == name && state("disabled"),
+            (What::Unit, "link") => {
+                is_unit_file(key, name) && resource.text("target") == Some("/dev/null")
+            }
+            // systemd takes an empty file for a mask, too.
+            (What::Unit, "file") => is_unit_file(key, name) && content().is_empty(),
             (What::Port, "unit") => is_firewall(key) && state("enabled"),
             (What::Port, "file") => {
                 let number = name.split_once('/').map_or(name, |(_, number)| number);
@@ -96,7 +116,9 @@ impl Need {
             }
             (What::Hook, "file") => drops(content(), name),
             (What::Umask, "unit") => key == name && has_tight_umask(resource),
-            (What::Floor, _) => resource.name() == name && self.is_undercut_by(resource),
+            (What::Floor, _) => {
+                resource.identity() == identity(name) && self.is_undercut_by(resource)
+            }
             (What::Beside, _) => {
                 let when = self.bound.as_deref().unwrap_or_default();
                 says(resource, when) && others.iter().all(|other| other.name() != name)
@@ -133,6 +155,29 @@ impl Need {
     fn row(&self) -> &'static Row {
         ROWS.iter().find(|row| row.1 == self.what).unwrap_or(&ROWS[0])
     }
+}
+
+/// The first field of a need that has no place in it: another need, or a word that is not known.
+fn unknown(value: &Value, known: &[&str]) -> Option<Problem> {
+    let mut names = value.as_object()?.keys();
+    let name = names.find(|name| !known.contains(&name.as_str()))?;
+    if ROWS.iter().any(|row| row.0 == name) {
+        let what = format!("a need is one thing, and this one is `{}` and `{name}`", known[0]);
+        let fix = format!("write a [[need]] of its own for `{name}`");
+        return Some(Problem::new(&BAD_RESOURCE, what).fix(fix));
+    }
+    let problem =
+        Problem::new(&UNKNOWN_FIELD, format!("a need `{}` has no field `{name}`", known[0]));
+    Some(match nearest(name, known.iter().copied()) {
+        Some(near) => problem.fix(format!("did you mean `{near}`?")),
+        None => problem.fix(format!("its fields are {}", known.join(", "))),
+    })
+}
+
+/// True if systemd would take a path for the file of a unit.
+fn is_unit_file(path: &str, unit: &str) -> bool {
+    let directory = path.strip_suffix(unit).and_then(|rest| rest.strip_suffix('/'));
+    directory.is_some_and(|directory| directory.ends_with("/systemd/system"))
 }
 
 /// Managers of firewalls that close what they do not know.
@@ -256,11 +301,34 @@ mod tests {
     #[test]
     fn each_kind_of_need_is_held_against_what_breaks_it() {
         let mount = |path: &str, option: &str| json!({"path": path, "source": "s", "type": "ext4", "options": [option]});
+        let link = |unit: &str, target: &str| json!({"path": format!("/etc/systemd/system/{unit}"), "target": target});
         let cases = [
             (json!({"exec": "/opt/cni/bin"}), "mount", mount("/opt", "noexec"), true),
             (json!({"exec": "/opt/cni/bin"}), "mount", mount("/opt", "nodev"), false),
             (json!({"exec": "/opt/cni/bin"}), "mount", mount("/tmp", "noexec"), false),
             (json!({"exec": "/option"}), "mount", mount("/opt", "noexec"), false),
+            (json!({"exec": "/opt/cni/bin"}), "mount", mount("/opt", "nodev,noexec"), true),
+            (
+                json!({"exec": "/var/lib/kubelet"}),
+                "mount",
+                mount("/var/lib/kubelet/plugins", "noexec"),
+                true,
+            ),
+            (json!({"unit": "a.service"}), "link", link("a.service", "/dev/null"), true),
+            (json!({"unit": "a.service"}), "link", link("a.service", "/usr/lib/a"), false),
+            (json!({"unit": "a.service"}), "link", link("b-a.service", "/dev/null"), false),
+            (
+                json!({"module": "br_netfilter"}),
+                "module",
+                json!({"name": "br-netfilter", "state": "denied"}),
+                true,
+            ),
+            (
+                json!({"floor": "sysctl/user.max_user_namespaces", "least": 1}),
+                "sysctl",
+                json!({"key": "user/max_user_namespaces", "value": "0"}),
+                true,
+            ),
             (json!({"write": "/etc/kubernetes"}), "mount", mount("/etc", "ro"), true),
             (
                 json!({"module": "overlay"}),
@@ -283,7 +351,7 @@ mod tests {
             (
                 json!({"port": "tcp/10250"}),
                 "unit",
-                json!({"name": "ufw.service", "state": "enabled"}),
+                json!({"name": "ufw.service", "state": "enabled", "wanted-by": ["a.target"]}),
                 true,
             ),
         ];
@@ -291,6 +359,37 @@ mod tests {
             let found = broken(&[need(wanted.clone())], &[resource(kind, table)], &[]);
             assert_eq!(!found.is_empty(), breaks, "{wanted} {kind}");
         }
+    }
+
+    #[test]
+    fn a_need_is_one_thing_with_its_own_fields() {
+        for (table, what, fix) in [
+            (
+                json!({"exec": "/a", "write": "/a"}),
+                "a need is one thing, and this one is `exec` and `write`",
+                "write a [[need]] of its own for `write`",
+            ),
+            (
+                json!({"exec": "/a", "reasn": "r"}),
+                "a need `exec` has no field `reasn`",
+                "did you mean `reason`?",
+            ),
+            (
+                json!({"exec": "/a", "least": 5}),
+                "a need `exec` has no field `least`",
+                "its fields are exec, reason, only",
+            ),
+            (
+                json!({"exec": "/a", "only": ["debain"]}),
+                "`only` of a need is one of al2023, debian, ubuntu",
+                "did you mean `debian`?",
+            ),
+        ] {
+            let problem = Need::read(&table, "p").unwrap_err();
+            assert_eq!((problem.what.as_str(), problem.fix_text()), (what, fix));
+            assert_eq!(problem.exit(), 3);
+        }
+        assert!(Need::read(&json!({"floor": "a/b", "least": 5, "only": ["debian"]}), "p").is_ok());
     }
 
     #[test]

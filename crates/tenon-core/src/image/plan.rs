@@ -232,7 +232,7 @@ fn used(
         Some(name) => {
             let deciding = exception::decision(exceptions, name) == Some(*one);
             let mut breaches = need::breaches(needs, resources);
-            (deciding && settled.contains(name))
+            (deciding && settled.iter().any(|settled| one.is_about(settled)))
                 || breaches.any(|(resource, need)| one.sets_aside(resource, need))
         }
         None => one.waives().is_some_and(|rule| rules.contains(rule)),

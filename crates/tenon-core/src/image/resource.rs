@@ -2,13 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::kind::{self, Kind, Shape};
+use super::effective::dotted;
+use super::form::Form;
+use super::kind::{self, COMMON, Field, Kind, Shape};
 use crate::codes::image::{BAD_RESOURCE, UNKNOWN_FIELD, UNKNOWN_KIND};
 use crate::nearest::nearest;
 use crate::problem::{Place, Problem};
-
-/// Fields that every resource may have besides those of its kind.
-const COMMON: &[&str] = &["reason", "rules", "required", "only", "arch", "release"];
 
 /// A wish for the image, and whose it is.
 #[derive(Debug, Clone, PartialEq)]
@@ -91,7 +90,8 @@ impl Resource {
         let text = |name: &str| value[name].as_str().unwrap_or_default();
         let mut table = value["fields"].as_object().cloned().unwrap_or_default();
         for common in ["rules", "required"] {
-            table.insert(common.to_owned(), value[common].clone());
+            let said = value.get(common).map(|said| (common.to_owned(), said.clone()));
+            table.extend(said);
         }
         if let Some(kind) = kind::find(text("kind")) {
             let parts = split(kind, text("key"));
@@ -110,6 +110,11 @@ impl Resource {
     /// `sysctl/net.ipv4.ip_forward`, by which people ask for it.
     pub fn name(&self) -> String {
         format!("{}/{}", self.kind.name, self.key)
+    }
+
+    /// What it is about, however that is written.
+    pub fn identity(&self) -> String {
+        identity(&self.name())
     }
 
     /// True if a feature is among those that want it.
@@ -167,6 +172,17 @@ impl Resource {
     }
 }
 
+/// The name of a resource in the one spelling for all that mean the same thing. What is written
+/// to files keeps its own, since auditors look for that.
+pub fn identity(name: &str) -> String {
+    match name.split_once('/') {
+        Some(("sysctl", key)) => format!("sysctl/{}", dotted(key)),
+        Some(("sshd", _)) => name.to_ascii_lowercase(),
+        Some(("module", _)) => name.replace('-', "_"),
+        _ => name.to_owned(),
+    }
+}
+
 /// The names of the fields of a key, each with its part. The last part has no `:`.
 fn split<'k>(kind: &Kind, key: &'k str) -> impl Iterator<Item = (&'static str, &'k str)> {
     let parts: Vec<&str> = match kind.keys().count() {
@@ -190,6 +206,8 @@ fn key_of(
             problems.push(bad(place, format!("a {} needs a `{name}`", kind.name)));
         } else if !parts.is_empty() && part.contains(':') {
             problems.push(bad(place, format!("`{name}` of a {} has no `:`", kind.name)));
+        } else if let Some(problem) = misformed(kind.name, name, kind::key_form(name), &part) {
+            problems.push(problem.at(place.clone()));
         }
         parts.push(part);
     }
@@ -204,30 +222,86 @@ fn own_fields(
     problems: &mut Vec<Problem>,
 ) -> Map<String, Value> {
     let mut fields = Map::new();
-    for (name, value) in table {
-        if kind.keys().any(|key| key == name) || COMMON.contains(&name.as_str()) {
-            continue;
-        }
-        match kind.field(name) {
-            Some(field) if fits(field.shape, value) => {
-                fields.insert(name.clone(), value.clone());
-            }
-            Some(field) => problems.push(bad(place, wrong_shape(kind, name, field.shape))),
+    for (name, value) in table.iter().filter(|(name, _)| kind.keys().all(|key| key != *name)) {
+        let common = COMMON.iter().find(|field| field.name == name);
+        match kind.field(name).or(common) {
+            Some(field) => match wrong(kind.name, field, value) {
+                Some(problem) => problems.push(problem.at(place.clone())),
+                None if common.is_none() => {
+                    fields.insert(name.clone(), normal(field, value));
+                }
+                None => {}
+            },
             None => {
-                let known =
-                    kind.fields.iter().map(|field| field.name).chain(COMMON.iter().copied());
+                let known = kind.fields.iter().chain(COMMON).map(|field| field.name);
                 let what = format!("a {} has no field `{name}`", kind.name);
                 let problem = Problem::new(&UNKNOWN_FIELD, what);
                 problems.push(with_nearest(problem, name, known).at(place.clone()));
             }
         }
     }
-    for field in kind.fields.iter().filter(|field| field.needed) {
-        if !table.contains_key(field.name) {
-            problems.push(bad(place, format!("a {} needs a `{}`", kind.name, field.name)));
-        }
-    }
+    problems.extend(missing(kind, table).map(|what| bad(place, what)));
     fields
+}
+
+/// Fields that a table lacks: those that are needed, and those that another one needs.
+fn missing(kind: &Kind, table: &Map<String, Value>) -> impl Iterator<Item = String> {
+    let said = |name: &str| table.get(name).is_some_and(|value| *value != json!([]));
+    let lack = move |field: &Field| match field.beside {
+        _ if field.needed && !table.contains_key(field.name) => {
+            Some(format!("a {} needs a `{}`", kind.name, field.name))
+        }
+        Some(other) if table.contains_key(field.name) && !said(other) => {
+            Some(format!("a {} with a `{}` needs a `{other}`", kind.name, field.name))
+        }
+        _ => None,
+    };
+    kind.fields.iter().filter_map(lack)
+}
+
+/// What is wrong with a value; `of` is what the field belongs to.
+pub(super) fn wrong(of: &str, field: &Field, value: &Value) -> Option<Problem> {
+    if !fits(field.shape, value) {
+        return Some(Problem::new(&BAD_RESOURCE, wrong_shape(of, field.name, field.shape)));
+    }
+    let texts: Vec<&str> = match value {
+        Value::String(text) => vec![text],
+        Value::Array(list) => list.iter().filter_map(Value::as_str).collect(),
+        Value::Object(table) if field.form == Form::Name => {
+            table.keys().map(String::as_str).collect()
+        }
+        Value::Object(table) => table.values().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    texts.into_iter().find_map(|text| misformed(of, field.name, field.form, text))
+}
+
+fn misformed(of: &str, name: &str, form: Form, text: &str) -> Option<Problem> {
+    if form.holds(text) {
+        return None;
+    }
+    let right = form.words();
+    let problem = Problem::new(&BAD_RESOURCE, format!("`{name}` of a {of} is {right}"));
+    Some(match form.nearest(text) {
+        Some(near) => problem.fix(format!("did you mean `{near}`?")),
+        None => problem.fix(format!("give `{name}` this form: {right}")),
+    })
+}
+
+/// The value in the spelling that is compared and written.
+fn normal(field: &Field, value: &Value) -> Value {
+    let texts = |value: &Value| field.form.normal(value.as_str().unwrap_or_default());
+    match (field.shape, value) {
+        (Shape::Texts, Value::Array(list)) => {
+            json!(list.iter().flat_map(texts).collect::<Vec<_>>())
+        }
+        (Shape::Table, Value::Object(table)) => {
+            let one =
+                |(name, value): (&String, &Value)| (name.clone(), json!(texts(value).concat()));
+            Value::Object(table.iter().map(one).collect())
+        }
+        _ => value.clone(),
+    }
 }
 
 fn fits(shape: Shape, value: &Value) -> bool {
@@ -246,7 +320,7 @@ fn is_mode(text: &str) -> bool {
     text.len() == 4 && text.starts_with('0') && text.bytes().all(|b| (b'0'..=b'7').contains(&b))
 }
 
-fn wrong_shape(kind: &Kind, name: &str, shape: Shape) -> String {
+fn wrong_shape(of: &str, name: &str, shape: Shape) -> String {
     let wanted = match shape {
         Shape::Text => "text",
         Shape::Flag => "true or false",
@@ -256,7 +330,7 @@ fn wrong_shape(kind: &Kind, name: &str, shape: Shape) -> String {
         Shape::Table => "a table of texts",
         Shape::Tables => "a list of tables",
     };
-    format!("`{name}` of a {} is {wanted}", kind.name)
+    format!("`{name}` of a {of} is {wanted}")
 }
 
 fn bad(place: &Place, what: String) -> Problem {
@@ -321,6 +395,80 @@ mod tests {
         assert_eq!(read("setting", table).unwrap_err(), ["`name` of a setting has no `:`"]);
         let table = json!({"path": "/a", "content": "c"});
         assert_eq!(read("block", table).unwrap_err(), ["a block needs a `marker`"]);
+    }
+
+    /// A kind, a table, and what is told of it; nothing means that it is right.
+    #[test]
+    fn each_text_has_the_form_of_its_field() {
+        let path = "a path from `/` on, without `.`, `..`, empty parts, a `/` at the end and \
+                    control characters";
+        let name = "one word without `/`, spaces and control characters";
+        let sum = |digit: &str| json!({"x86_64": digit.repeat(64)});
+        let download = |sum: Value| json!({"path": "/a", "component": "c", "version": "1", "url": "u", "sha256": sum});
+        let cases = [
+            ("absent", json!({"path": "/etc/../media"}), format!("`path` of a absent is {path}")),
+            ("absent", json!({"path": "/srv/"}), format!("`path` of a absent is {path}")),
+            ("absent", json!({"path": "/etc/cron.d/*"}), String::new()),
+            ("access", json!({"path": "etc/a"}), format!("`path` of a access is {path}")),
+            (
+                "setting",
+                json!({"file": "/a//b", "name": "n", "value": "v"}),
+                format!("`file` of a setting is {path}"),
+            ),
+            ("link", json!({"path": "/a", "target": ""}), "`target` of a link is not empty".into()),
+            ("mask", json!({"unit": "../a"}), format!("`unit` of a mask is {name}")),
+            ("package", json!({"name": "a b"}), format!("`name` of a package is {name}")),
+            (
+                "unit",
+                json!({"name": "a.service", "drop-ins": {"../b": ""}}),
+                format!("`drop-ins` of a unit is {name}"),
+            ),
+            (
+                "unit",
+                json!({"name": "a.service", "state": "enabled"}),
+                "a unit with a `state` needs a `wanted-by`".into(),
+            ),
+            (
+                "limit",
+                json!({"item": "nofile", "soft": "1", "hard": "1"}),
+                "`item` of a limit is a domain and an item such as `*/nofile`".into(),
+            ),
+            (
+                "absent",
+                json!({"path": "/a", "only": "debian"}),
+                "`only` of a absent is a list of texts".into(),
+            ),
+            (
+                "absent",
+                json!({"path": "/a", "arch": ["arm64"]}),
+                "`arch` of a absent is one of x86_64, aarch64".into(),
+            ),
+            ("download", download(sum("A")), String::new()),
+            (
+                "download",
+                download(json!({"x86_64": "abc"})),
+                "`sha256` of a download is 64 hexadecimal digits".into(),
+            ),
+        ];
+        for (kind, table, told) in cases {
+            let found = read(kind, table.clone()).err().unwrap_or_default();
+            assert_eq!(found.join("; "), told, "{kind} {table}");
+        }
+        let (one, _) = read("download", download(sum("A"))).unwrap();
+        assert_eq!(one.table("sha256"), [("x86_64", "a".repeat(64).as_str())]);
+    }
+
+    #[test]
+    fn a_wrong_word_is_told_the_nearest_right_one() {
+        for (kind, table, fix) in [
+            ("module", json!({"name": "a", "state": "load"}), "did you mean `loaded`?"),
+            ("absent", json!({"path": "/a", "only": ["debain"]}), "did you mean `debian`?"),
+        ] {
+            let table = table.as_object().unwrap().clone();
+            let problems = Resource::read(kind, &table, "p", &Place::default()).unwrap_err();
+            assert_eq!((problems.len(), problems[0].exit()), (1, 3));
+            assert_eq!(problems[0].fix_text(), fix);
+        }
     }
 
     #[test]
