@@ -138,7 +138,9 @@ fn secrets_are_encrypted(master: &Machine) -> anyhow::Result<()> {
          python3 -c 'import base64, json, sys; print(base64.b64decode(json.load(sys.stdin)[\"kvs\"][0][\"value\"])[:40])'"
     );
     let value = master.must(&["sh", "-c", &script])?;
-    ensure!(value.starts_with("b'k8s:enc:secretbox:v1:key1:"), "in etcd: {value}");
+    // Python writes bytes in either quotes, by which of them are among the bytes.
+    let bytes = value.trim_start_matches('b').trim_start_matches(['\'', '"']);
+    ensure!(bytes.starts_with("k8s:enc:secretbox:v1:key1:"), "in etcd: {value}");
     let secret =
         get(master, &format!("/api/v1/namespaces/kube-system/secrets/bootstrap-token-{TOKEN_ID}"))?;
     ensure!(secret["type"] == "bootstrap.kubernetes.io/token", "{}", secret["type"]);
