@@ -10,6 +10,9 @@ use crate::problem::{Place, Problem};
 /// Fields that every resource may have besides those of its kind.
 const COMMON: &[&str] = &["reason", "rules", "required", "only", "arch", "release"];
 
+/// Fields that are addresses. They stand in the image, so a login in them would be given away.
+const ADDRESSES: &[&str] = &["url", "reference"];
+
 /// A wish for the image, and whose it is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resource {
@@ -209,6 +212,10 @@ fn own_fields(
             continue;
         }
         match kind.field(name) {
+            Some(_) if ADDRESSES.contains(&name.as_str()) && has_login(value) => {
+                let what = format!("`{name}` of a {} has no user and no password", kind.name);
+                problems.push(bad(place, what));
+            }
             Some(field) if fits(field.shape, value) => {
                 fields.insert(name.clone(), value.clone());
             }
@@ -240,6 +247,14 @@ fn fits(shape: Shape, value: &Value) -> bool {
         Shape::Table => value.as_object().is_some_and(|table| table.values().all(Value::is_string)),
         Shape::Tables => value.as_array().is_some_and(|list| list.iter().all(Value::is_object)),
     }
+}
+
+/// True for `https://user:password@host/…`, and not for `host/image@sha256:…`.
+fn has_login(address: &Value) -> bool {
+    let text = address.as_str().unwrap_or_default();
+    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    host.split_once('@').is_some_and(|(_, host)| !host.starts_with("sha256:"))
 }
 
 fn is_mode(text: &str) -> bool {
@@ -293,6 +308,23 @@ mod tests {
         let table = table.as_object().unwrap().clone();
         let problems = |list: Vec<Problem>| list.iter().map(|p| p.what.clone()).collect();
         Resource::read(kind, &table, "base", &Place::default()).map_err(problems)
+    }
+
+    #[test]
+    fn addresses_have_no_login() {
+        let digest = format!("sha256:{}", "0".repeat(64));
+        let image = |reference: &str| {
+            read("cached-image", json!({"name": "x", "reference": reference, "digest": digest}))
+        };
+        let told = image("user:hunter2@registry.example/x").unwrap_err();
+        assert_eq!(told, ["`reference` of a cached-image has no user and no password"]);
+        for good in ["registry.example:5000/x", "pause:3.9@sha256:00", "r.example/x@sha256:00"] {
+            assert!(image(good).is_ok(), "{good}");
+        }
+        let table = json!({"name": "x", "url": "https://hunter2@r.example/x"});
+        let told = read("repository", table).unwrap_err();
+        assert!(told.iter().any(|what| what.starts_with("`url` of a repository has no user")));
+        assert!(!told.concat().contains("hunter2"), "{told:?}");
     }
 
     #[test]

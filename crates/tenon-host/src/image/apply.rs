@@ -21,7 +21,7 @@ use super::gap::{Gap, Mend};
 use super::place::{Pinned, wrong_content};
 use super::program::{Program, RUNNING};
 use super::record::{self, Entry, Record};
-use super::site::{Dress, Site, hash};
+use super::site::{Dress, Found, Site, hash};
 use super::unpack::{Wish, holds_image, unpack};
 use super::{facts, inside, live, packages};
 use crate::apply::directories::unreadable;
@@ -176,9 +176,10 @@ fn needs_programs(act: &Act) -> bool {
 
 fn store(site: &Site<'_>, path: &str, value: &Value) -> Result<(), Problem> {
     let body = format!("{value:#}\n").into_bytes();
+    let dress = Dress { mode: record::MODE, owner: site.keeper };
     match site.bytes(path)? {
-        Some(held) if held == body => Ok(()),
-        _ => site.write_file(path, &body, Dress { mode: 0o644, owner: site.keeper }),
+        Some(held) if held == body && site.found(path)? == Found::File(dress) => Ok(()),
+        _ => site.write_file(path, &body, dress),
     }
 }
 
