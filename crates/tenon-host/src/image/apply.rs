@@ -136,6 +136,10 @@ impl<'a> Run<'a> {
         for item in items {
             if self.options.files_only && needs_programs(&item.act) {
                 self.report.skipped += 1;
+                // What an earlier run made is still there.
+                let name = record::name(item);
+                let held = self.site.record.items.get(&name).cloned();
+                self.record.items.extend(held.map(|entry| (name, entry)));
                 continue;
             }
             (self.options.probe)("item")?;

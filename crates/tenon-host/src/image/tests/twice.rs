@@ -66,6 +66,17 @@ fn the_plan_and_the_record_are_left_in_the_root() {
     );
 }
 
+#[test]
+fn what_an_apply_of_files_skips_stays_recorded() {
+    let stage = stage();
+    stage.apply().unwrap();
+    let record = || json(&stage.at("usr/lib/tenon/image/record.json"));
+    let before = record();
+    let options = Options { cache: None, live: false, files_only: true, probe: &|_| Ok(()) };
+    assert!(apply::apply(&stage.plan, &stage.root(), options).unwrap().skipped > 0);
+    assert_eq!(record(), before);
+}
+
 /// Every step of an apply is a place to be stopped at.
 #[test]
 fn an_interrupted_apply_is_cured_by_running_again() {
