@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn secrets_are_known_by_their_form() {
         let token = format!("token: eyJhbGciOiJSUzI1.{}.{}\n", "a".repeat(30), "b".repeat(20));
-        let hub = format!("https://x/{} ", format!("ghp_{}", "aB3".repeat(12)));
+        let hub = format!("https://x/ghp_{} ", "aB3".repeat(12));
         let fine = format!("github_pat_{}", "11AAB_c".repeat(6));
         let cases: &[(&[u8], Option<&str>)] = &[
             (b"x\n-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNz\n", Some("a private key")),
