@@ -91,10 +91,6 @@ pub fn date(epoch: i64) -> String {
 
 /// The whole document; sorted, and with no clock but the given one.
 pub fn render(plan: &ImagePlan, found: &Found, build: &Build<'_>) -> Value {
-    let package = |(name, one): (&String, &Package)| {
-        let origin = found.origins.get(name);
-        json!({"name": name, "version": one.version, "arch": one.architecture, "origin": origin})
-    };
     let module =
         |(name, version): (&String, &Option<String>)| json!({"name": name, "version": version});
     let file = |one: &FoundFile| json!({"path": one.path, "sha256": one.sha256, "mode": format!("{:04o}", one.mode)});
@@ -117,7 +113,7 @@ pub fn render(plan: &ImagePlan, found: &Found, build: &Build<'_>) -> Value {
         "kubernetes": plan.kubernetes,
         "profiles": plan.profiles,
         "components": components(plan, &found.packages),
-        "packages": found.packages.iter().map(package).collect::<Vec<_>>(),
+        "packages": packages(found),
         "kernel": {
             "version": found.kernel,
             "installed": found.kernels,
@@ -130,6 +126,18 @@ pub fn render(plan: &ImagePlan, found: &Found, build: &Build<'_>) -> Value {
         "exceptions": plan.exceptions.iter().map(Exception::to_json).collect::<Vec<_>>(),
         "planHash": plan.hash(),
     })
+}
+
+/// Every package: one name may be there in several versions and for several architectures.
+fn packages(found: &Found) -> Vec<Value> {
+    let package = |name: &String, one: &Package| json!({"name": name, "version": one.version, "arch": one.architecture, "origin": found.origins.get(name)});
+    let mut list = Vec::new();
+    for (name, one) in &found.packages {
+        let mut all: Vec<&Package> = one.others.iter().chain([one]).collect();
+        all.sort_by_key(|one| (&one.version, &one.architecture));
+        list.extend(all.into_iter().map(|one| package(name, one)));
+    }
+    list
 }
 
 fn of_kind<'a>(plan: &'a ImagePlan, kind: &'a str) -> impl Iterator<Item = &'a Resource> {
@@ -284,7 +292,7 @@ pub fn diff(before: &Value, after: &Value) -> Result<Vec<Change>, Problem> {
 /// An entry that came or went is told whole; of one that changed, what changed.
 fn told(old: Option<&Entry>, new: Option<&Entry>) -> (Option<String>, Option<String>) {
     let differs = |at: usize| match (old, new) {
-        (Some(old), Some(new)) => old[at] != new[at],
+        (Some(old), Some(new)) => old.get(at) != new.get(at),
         _ => true,
     };
     let words = |entry: &Entry| {
@@ -314,12 +322,18 @@ fn add(
 type Entry = Vec<Option<String>>;
 
 fn entries(list: &Value, keys: &[&str], fields: &[&str]) -> BTreeMap<String, Entry> {
-    let entry = |one: &Value| {
+    let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
+    for one in list.as_array().into_iter().flatten() {
         let said = |field: &&str| Some(&one[*field]).filter(|value| !value.is_null()).map(words);
         let key = keys.iter().find_map(said).unwrap_or_default();
-        (key, fields.iter().map(said).collect())
-    };
-    list.as_array().into_iter().flatten().map(entry).collect()
+        let entry: Entry = fields.iter().map(said).collect();
+        match entries.get_mut(&key) {
+            // Several of one name are told together.
+            Some(before) => before.extend(entry),
+            None => drop(entries.insert(key, entry)),
+        }
+    }
+    entries
 }
 
 fn words(value: &Value) -> String {
@@ -365,6 +379,7 @@ pub fn diff_json(changes: &[Change]) -> Value {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use super::super::packages::rpm;
     use super::*;
     use crate::image::config::{self, Text};
     use crate::image::plan;
@@ -384,6 +399,7 @@ pub(super) mod tests {
             version: "1:1.6.20+ds1-1".into(),
             architecture: "amd64".into(),
             locked: true,
+            others: Vec::new(),
         };
         let found = Found {
             packages: [("containerd".to_owned(), package)].into(),
@@ -455,6 +471,22 @@ pub(super) mod tests {
         let changes = diff(&list([None, None]), &list([None, Some("2027-01-31")])).unwrap();
         let lines: Vec<_> = changes.iter().map(Change::line).collect();
         assert_eq!(lines, ["~ exceptions sysctl/b  nothing → 2027-01-31\n"]);
+    }
+
+    /// A kernel more is a change, though the newest is the same.
+    #[test]
+    fn several_packages_of_one_name_are_told_apart() {
+        let list = |versions: &[&str]| {
+            let one = |version: &&str| json!({"name": "kernel", "version": version});
+            json!({"schema": SCHEMA, "packages": versions.iter().map(one).collect::<Vec<_>>()})
+        };
+        let installed = rpm("kernel 6.2 x86_64\nkernel 6.1 x86_64\n", "");
+        let found = Found { packages: installed, ..Found::default() };
+        let versions: Vec<_> = packages(&found).iter().map(|one| one["version"].clone()).collect();
+        assert_eq!(versions, ["6.1", "6.2"]);
+        let changes = diff(&list(&["6.1", "6.2"]), &list(&["6.2"])).unwrap();
+        assert_eq!(changes.len(), 1, "{changes:?}");
+        assert!(diff(&list(&["6.1", "6.2"]), &list(&["6.1", "6.2"])).unwrap().is_empty());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::exception::{CONFIG, Exception, contradictions, decision};
 use super::kind::{Field, Merge};
 use super::resource::Resource;
 use crate::codes::image::CONFLICT;
+use crate::plan::digest::sha256;
 use crate::problem::Problem;
 
 /// What came out of a merge.
@@ -240,6 +241,11 @@ fn conflict(name: &str, sides: &[&Resource], field: &str) -> Problem {
                 .filter_map(|bound| Some(format!(" {bound} {}", one.fields.get(*bound)?)))
                 .collect(),
             "presence" => format!(" {}", one.name()),
+            // The content of a file may be a secret.
+            "content" => one.text(field).map_or_else(String::new, |content| {
+                let sum = sha256(content.as_bytes());
+                format!(" = {} bytes, sha256 {}", content.len(), &sum[..12])
+            }),
             _ => one.fields.get(field).map_or_else(String::new, |value| format!(" = {value}")),
         };
         for reason in &one.reasons {
@@ -316,6 +322,19 @@ mod tests {
                 merged.resources.iter().map(|one| (&*one.key, one.text(field))).collect();
             assert_eq!(left, [(first.0, Some(second.1))], "{:?}", merged.problems);
         }
+    }
+
+    #[test]
+    fn a_conflict_does_not_tell_content() {
+        let file = |who: &str, content: &str| {
+            wish(who, "file", json!({"path": "/etc/key", "mode": "0600", "content": content}))
+        };
+        let merged = merge(vec![file("base", "hunter2"), file("cis", "hunter3")], &[]);
+        let told = format!("{:?}", merged.problems);
+        assert!(
+            told.contains("7 bytes, sha256 f52fbd32b2b3") && !told.contains("hunter"),
+            "{told}"
+        );
     }
 
     /// Who asked for 1 and for 0, who made the exception and what it keeps, and what comes of it.

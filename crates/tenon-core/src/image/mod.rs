@@ -30,6 +30,7 @@
 //! profile    files of wishes
 //! root_facts what a root is, before anything is done to it
 //! sbom       the manifest as SPDX and CycloneDX
+//! secrets    what must not be in an image, known by its bytes
 //! ```
 
 pub mod accounts;
@@ -60,3 +61,4 @@ pub mod profile;
 pub mod resource;
 pub mod root_facts;
 pub mod sbom;
+pub mod secrets;

@@ -20,6 +20,17 @@ pub struct Package {
     pub architecture: String,
     /// Held at its version.
     pub locked: bool,
+    /// The same package in other versions or for other architectures.
+    pub others: Vec<Package>,
+}
+
+/// Adds a package, beside what there is of its name.
+fn add(installed: &mut Installed, name: &str, package: Package) {
+    let before = installed.insert(name.to_owned(), package);
+    if let (Some(mut before), Some(now)) = (before, installed.get_mut(name)) {
+        now.others = std::mem::take(&mut before.others);
+        now.others.push(before);
+    }
 }
 
 /// Reads the status file of dpkg. What is only configured, half installed or removed is left out.
@@ -36,8 +47,9 @@ pub fn dpkg(status: &str) -> Installed {
                 version: field("Version").unwrap_or_default().to_owned(),
                 architecture: field("Architecture").unwrap_or_default().to_owned(),
                 locked: state.starts_with("hold "),
+                others: Vec::new(),
             };
-            installed.insert(name.to_owned(), package);
+            add(&mut installed, name, package);
         }
     }
     installed
@@ -78,8 +90,9 @@ pub fn rpm(answer: &str, locks: &str) -> Installed {
             version: version.to_owned(),
             architecture: architecture.to_owned(),
             locked: locks.lines().any(|lock| lock == dnf_lock(name, version)),
+            others: Vec::new(),
         };
-        installed.insert(name.to_owned(), package);
+        add(&mut installed, name, package);
     }
     installed
 }
@@ -293,6 +306,20 @@ mod tests {
         assert_eq!(held.len(), STATUS.len() - "install".len() + "hold".len());
         assert_eq!(dpkg_hold(&held, "runc"), held);
         assert_eq!(dpkg_hold(STATUS, "gone"), STATUS);
+    }
+
+    #[test]
+    fn several_packages_of_one_name_are_all_kept() {
+        let other = "Package: runc\nStatus: install ok installed\nArchitecture: i386\nVersion: 1\n";
+        let installed = dpkg(&format!("{STATUS}\n{other}"));
+        let architectures = |one: &Package| {
+            let all = one.others.iter().chain([one]);
+            all.map(|one| one.architecture.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(architectures(&installed["runc"]), ["amd64", "i386"]);
+        let kernels =
+            rpm("kernel 0:6.1-1 x86_64\nkernel 0:6.2-1 x86_64\nkernel 0:6.3-1 x86_64\n", "");
+        assert_eq!(kernels["kernel"].others.len(), 2);
     }
 
     #[test]

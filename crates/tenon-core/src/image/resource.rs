@@ -9,6 +9,9 @@ use crate::codes::image::{BAD_RESOURCE, UNKNOWN_FIELD, UNKNOWN_KIND};
 use crate::nearest::nearest;
 use crate::problem::{Place, Problem};
 
+/// Fields that are addresses. They stand in the image, so a login in them would be given away.
+const ADDRESSES: &[&str] = &["url", "reference"];
+
 /// A wish for the image, and whose it is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resource {
@@ -225,6 +228,10 @@ fn own_fields(
     for (name, value) in table.iter().filter(|(name, _)| kind.keys().all(|key| key != *name)) {
         let common = COMMON.iter().find(|field| field.name == name);
         match kind.field(name).or(common) {
+            Some(_) if ADDRESSES.contains(&name.as_str()) && has_login(value) => {
+                let what = format!("`{name}` of a {} has no user and no password", kind.name);
+                problems.push(bad(place, what));
+            }
             Some(field) => match wrong(kind.name, field, value) {
                 Some(problem) => problems.push(problem.at(place.clone())),
                 None if common.is_none() => {
@@ -316,6 +323,14 @@ fn fits(shape: Shape, value: &Value) -> bool {
     }
 }
 
+/// True for `https://user:password@host/…`, and not for `host/image@sha256:…`.
+fn has_login(address: &Value) -> bool {
+    let text = address.as_str().unwrap_or_default();
+    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    host.split_once('@').is_some_and(|(_, host)| !host.starts_with("sha256:"))
+}
+
 fn is_mode(text: &str) -> bool {
     text.len() == 4 && text.starts_with('0') && text.bytes().all(|b| (b'0'..=b'7').contains(&b))
 }
@@ -367,6 +382,23 @@ mod tests {
         let table = table.as_object().unwrap().clone();
         let problems = |list: Vec<Problem>| list.iter().map(|p| p.what.clone()).collect();
         Resource::read(kind, &table, "base", &Place::default()).map_err(problems)
+    }
+
+    #[test]
+    fn addresses_have_no_login() {
+        let digest = format!("sha256:{}", "0".repeat(64));
+        let image = |reference: &str| {
+            read("cached-image", json!({"name": "x", "reference": reference, "digest": digest}))
+        };
+        let told = image("user:hunter2@registry.example/x").unwrap_err();
+        assert_eq!(told, ["`reference` of a cached-image has no user and no password"]);
+        for good in ["registry.example:5000/x", "pause:3.9@sha256:00", "r.example/x@sha256:00"] {
+            assert!(image(good).is_ok(), "{good}");
+        }
+        let table = json!({"name": "x", "url": "https://hunter2@r.example/x"});
+        let told = read("repository", table).unwrap_err();
+        assert!(told.iter().any(|what| what.starts_with("`url` of a repository has no user")));
+        assert!(!told.concat().contains("hunter2"), "{told:?}");
     }
 
     #[test]

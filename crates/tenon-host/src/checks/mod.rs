@@ -16,6 +16,8 @@ mod eyes;
 mod known;
 mod processes;
 
+use std::io;
+
 use tenon_core::checks::cis::Profile;
 use tenon_core::checks::mend::{self, Mending};
 use tenon_core::checks::snapshot::Snapshot;
@@ -133,7 +135,11 @@ impl<'a> Examination<'a> {
 
 /// The plan that an image left; the error says why it cannot be read.
 fn image_plan(root: &Root) -> Result<Option<serde_json::Value>, String> {
-    let bytes = root.read(image::PLAN, PLAN_CAP).map_err(|error| error.to_string())?;
+    let told = |error: io::Error| match error.kind() {
+        io::ErrorKind::PermissionDenied => "root alone may read the plan: run as root".to_owned(),
+        _ => error.to_string(),
+    };
+    let bytes = root.read(image::PLAN, PLAN_CAP).map_err(told)?;
     let read = |bytes: Vec<u8>| serde_json::from_slice(&bytes).map_err(|error| error.to_string());
     bytes.map(read).transpose()
 }

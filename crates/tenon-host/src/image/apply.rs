@@ -21,7 +21,7 @@ use super::gap::{Gap, Mend};
 use super::place::{Pinned, wrong_content};
 use super::program::{Program, RUNNING};
 use super::record::{self, Entry, Record};
-use super::site::{Dress, Site, hash};
+use super::site::{Dress, Found, Site, hash};
 use super::unpack::{Wish, holds_image, unpack};
 use super::{facts, inside, live, packages};
 use crate::apply::directories::unreadable;
@@ -136,6 +136,10 @@ impl<'a> Run<'a> {
         for item in items {
             if self.options.files_only && needs_programs(&item.act) {
                 self.report.skipped += 1;
+                // What an earlier run made is still there.
+                let name = record::name(item);
+                let held = self.site.record.items.get(&name).cloned();
+                self.record.items.extend(held.map(|entry| (name, entry)));
                 continue;
             }
             (self.options.probe)("item")?;
@@ -176,9 +180,10 @@ fn needs_programs(act: &Act) -> bool {
 
 fn store(site: &Site<'_>, path: &str, value: &Value) -> Result<(), Problem> {
     let body = format!("{value:#}\n").into_bytes();
+    let dress = Dress { mode: record::MODE, owner: site.keeper };
     match site.bytes(path)? {
-        Some(held) if held == body => Ok(()),
-        _ => site.write_file(path, &body, Dress { mode: 0o644, owner: site.keeper }),
+        Some(held) if held == body && site.found(path)? == Found::File(dress) => Ok(()),
+        _ => site.write_file(path, &body, dress),
     }
 }
 

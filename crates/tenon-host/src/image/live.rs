@@ -146,7 +146,7 @@ pub fn restore(root: &Root) -> Result<Vec<Effect>, Problem> {
     record.before_live = left;
     if !effects.is_empty() {
         let body = format!("{:#}\n", record.to_json());
-        store(root, &lock, record::PATH, 0o644, body.as_bytes())?;
+        store(root, &lock, record::PATH, record::MODE, body.as_bytes())?;
     }
     failed.map_or(Ok(effects), Err)
 }

@@ -4,6 +4,7 @@
 use std::fs;
 use std::time::Duration;
 
+use rustix::fs::{Mode, OFlags};
 use tenon_core::codes::image::{NOT_SIGNED, PACKAGE_NEEDED, PACKAGES_MISSING};
 use tenon_core::image::family::Manager;
 use tenon_core::image::item::Act;
@@ -11,12 +12,12 @@ use tenon_core::image::packages::{DPKG_STATUS, Package, Wish, dpkg_torn, fits};
 use tenon_core::problem::Problem;
 
 use super::cache::Cache;
-use super::site::{Dress, Site};
+use super::site::{Dress, Found, Site, found};
 use super::{facts, inside};
-use crate::apply::directories::unreadable;
+use crate::apply::directories::{split, unreadable};
 use crate::apply::discard::discard;
 use crate::apply::files::write_problem;
-use crate::root::Root;
+use crate::root::{Root, absent};
 
 const TIME: Duration = Duration::from_secs(3600);
 const QUERY_TIME: Duration = Duration::from_secs(120);
@@ -24,6 +25,9 @@ const QUERY_TIME: Duration = Duration::from_secs(120);
 const POLICY: &str = "/usr/sbin/policy-rc.d";
 const POLICY_TEXT: &str =
     "#!/bin/sh\n# tenon image: no service starts while an image is built\nexit 101\n";
+
+/// Where somebody else's answer waits meanwhile.
+const POLICY_KEPT: &str = "/usr/sbin/policy-rc.d.kept-by-tenon";
 
 /// What was installed before rpm began: it is there while it works, and when it was stopped.
 const UNDER_WAY: &str = "/usr/lib/tenon/image/packages-under-way";
@@ -95,6 +99,7 @@ fn begin(site: &Site<'_>, torn: bool) -> Result<(), Problem> {
     let owner = site.keeper;
     match site.facts.family.manager {
         Manager::Apt => {
+            rename(site.root, POLICY, POLICY_KEPT)?;
             site.write_file(POLICY, POLICY_TEXT.as_bytes(), Dress { mode: 0o755, owner })
         }
         // The list of the run that was stopped first still says what there was before.
@@ -199,10 +204,51 @@ fn told(problem: Problem) -> Problem {
     Problem::new(page, what).details(problem.details.clone())
 }
 
-/// Removes the answer to packages that a killed run left; one of somebody else stays.
+/// Removes the answer to packages, also if a killed run left it, and puts back somebody else's.
 pub fn forget_policy(root: &Root) -> Result<(), Problem> {
     if matches!(root.read(POLICY, 4096), Ok(Some(bytes)) if bytes == POLICY_TEXT.as_bytes()) {
         discard(root, POLICY)?;
     }
-    Ok(())
+    match found(root, POLICY, OFlags::NOFOLLOW).map_err(|error| unreadable(POLICY, error))? {
+        Found::Nothing => rename(root, POLICY_KEPT, POLICY),
+        _ => Ok(()),
+    }
+}
+
+/// Gives a file another name in its directory; nothing happens if there is none.
+fn rename(root: &Root, from: &str, to: &str) -> Result<(), Problem> {
+    let ((parent, from_name), (_, to_name)) = (split(from), split(to));
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    let renamed = root.open_at(parent, flags, Mode::empty()).and_then(|parent| {
+        rustix::fs::renameat(&parent, from_name, &parent, to_name)?;
+        Ok(rustix::fs::fsync(&parent)?)
+    });
+    match renamed {
+        Err(error) if !absent(&error) => Err(write_problem("renaming", from, error)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_of_somebody_else_comes_back() {
+        let stage = tempfile::tempdir().unwrap();
+        let at = |path: &str| stage.path().join(&path[1..]);
+        fs::create_dir_all(at("/usr/sbin")).unwrap();
+        let root = Root::open(stage.path()).unwrap();
+        forget_policy(&root).unwrap();
+        fs::write(at(POLICY), "#!/bin/sh\nexit 0\n").unwrap();
+        for killed_before_its_own in [true, false] {
+            rename(&root, POLICY, POLICY_KEPT).unwrap();
+            if !killed_before_its_own {
+                fs::write(at(POLICY), POLICY_TEXT).unwrap();
+            }
+            forget_policy(&root).unwrap();
+            assert_eq!(fs::read_to_string(at(POLICY)).unwrap(), "#!/bin/sh\nexit 0\n");
+            assert!(!at(POLICY_KEPT).exists());
+        }
+    }
 }

@@ -14,6 +14,8 @@ use crate::root::Root;
 
 pub const PATH: &str = "/usr/lib/tenon/image/record.json";
 pub const PLAN: &str = "/usr/lib/tenon/image/plan.json";
+/// The plan holds the content of files that root alone may read.
+pub const MODE: u32 = 0o600;
 const SCHEMA: &str = "tenon.image-record/1";
 const CAP: u64 = 16 << 20;
 

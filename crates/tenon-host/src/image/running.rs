@@ -143,14 +143,37 @@ fn unit(one: &Resource, kernel: &Root) -> Option<Look> {
     let ask = || {
         let argv = ["systemctl", "is-active", &one.key].map(str::to_owned);
         let output = command::run(&argv, TIME, &[]).ok()?;
-        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        // Without an answer of the manager there is no state.
+        let state = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        (!state.is_empty()).then_some(state)
     };
     let actual = kernel.exists("/run/systemd/system").then(ask).flatten();
-    let holds = match (&actual, wanted) {
-        (Some(state), true) => state != "failed",
-        (Some(state), false) => state != "active",
-        (None, _) => false,
-    };
+    let holds = actual.as_deref().is_some_and(|state| is_right(state, wanted));
     let expected = if wanted { "not failed" } else { "not active" }.to_owned();
     Some(Look { expected, actual, holds, remedy: "see `systemctl status` of the unit" })
+}
+
+/// One that runs once and is done is inactive, which is no failure.
+fn is_right(state: &str, wanted: bool) -> bool {
+    match wanted {
+        true => state != "failed",
+        false => !["active", "activating", "reloading"].contains(&state),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unit_that_failed_is_not_right() {
+        for (state, enabled, disabled) in [
+            ("active", true, false),
+            ("inactive", true, true),
+            ("failed", false, true),
+            ("activating", true, false),
+        ] {
+            assert_eq!((is_right(state, true), is_right(state, false)), (enabled, disabled));
+        }
+    }
 }

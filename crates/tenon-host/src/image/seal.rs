@@ -1,11 +1,14 @@
 //! The last step before a snapshot: what belongs to one machine or to the build goes, and what
 //! must never be in an image is looked for.
 
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom};
 use std::time::Duration;
 
 use rustix::fs::OFlags;
 use serde_json::{Value, json};
 use tenon_core::codes::image::STUB_KUBELET;
+use tenon_core::image::secrets;
 use tenon_core::problem::Problem;
 
 use super::packages;
@@ -14,7 +17,7 @@ use crate::apply::Lock;
 use crate::apply::directories::unreadable;
 use crate::apply::discard::discard;
 use crate::apply::store;
-use crate::root::Root;
+use crate::root::{Root, absent, read_up_to};
 use crate::stop;
 
 /// The schema of the answer.
@@ -36,6 +39,11 @@ const REMOVED: &[&str] = &[
     "/home/*/.ssh/authorized_keys*",
     "/root/.*_history",
     "/home/*/.*_history",
+    "/root/.viminfo",
+    "/home/*/.viminfo",
+    "/root/.lesshst",
+    "/home/*/.lesshst",
+    "/var/lib/amazon/ssm/*",
     "/root/.cache",
     "/home/*/.cache",
     "/var/cache/apt/*",
@@ -70,11 +78,37 @@ const CREDENTIALS: &[&str] = &[
     "/var/lib/kubelet/kubeconfig",
     "/var/lib/kubelet/pki/*",
 ];
-/// Where builds and machines leave things; what packages bring to /usr is theirs.
-const SEARCHED: &[&str] =
-    &["/etc", "/root", "/home", "/var", "/opt", "/srv", "/usr/local", "/boot"];
-/// Nothing that is a key or a token is larger.
-const LARGEST: u64 = 1 << 20;
+/// Files that hold credentials by their name, wherever they are.
+const NAMED: &[&str] = &[".netrc", "_netrc", ".git-credentials", ".dockercfg"];
+/// What is not searched: the kernel's own trees, and where packages alone put programs, libraries,
+/// documentation and test data. Those hold examples of keys, and words that look for keys; what
+/// packages bring is public anyway. Of /usr, what is left is /usr/local, /usr/etc and the like.
+const PASSED_BY: &[&str] = &[
+    "/proc",
+    "/sys",
+    "/dev",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/usr/bin",
+    "/usr/sbin",
+    "/usr/lib",
+    "/usr/lib32",
+    "/usr/lib64",
+    "/usr/libexec",
+    "/usr/include",
+    "/usr/share",
+    "/usr/src",
+    "/usr/games",
+];
+/// Searched although it is below /usr/lib: the plan holds what users wrote.
+const OWN: &str = "/usr/lib/tenon";
+/// On a running machine it is in memory and in no snapshot.
+const IN_MEMORY: &str = "/run";
+/// Of a larger file, so much of its begin and of its end is searched.
+const PART: u64 = 8 << 20;
 const DEEPEST: usize = 40;
 
 const KUBELETS: &[&str] = &["/usr/bin/kubelet", "/usr/local/bin/kubelet"];
@@ -130,7 +164,7 @@ fn stub(root: &Root) -> Option<&'static str> {
     let is_stub = |path: &&&str| {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
         let file = root.open_at(path, flags, rustix::fs::Mode::empty()).ok()?;
-        let head = crate::root::read_up_to(std::fs::File::from(file), 4096).ok()?;
+        let head = read_up_to(File::from(file), 4096).ok()?;
         head.windows(STUB.len()).any(|window| window == STUB).then_some(())
     };
     KUBELETS.iter().find(|path| is_stub(path).is_some()).copied()
@@ -171,7 +205,7 @@ fn left(root: &Root) -> Result<Vec<(String, &'static str)>, Problem> {
             }
         }
     }
-    for place in SEARCHED {
+    for place in ["", OWN] {
         search(root, place, &mut left, 0)?;
     }
     left.sort();
@@ -186,65 +220,42 @@ fn search(
     depth: usize,
 ) -> Result<(), Problem> {
     stop::check()?;
-    match look(root, path)? {
+    if PASSED_BY.contains(&path) || (path == IN_MEMORY && root.is_host()) {
+        return Ok(());
+    }
+    match look(root, if path.is_empty() { "/" } else { path })? {
         Found::Directory(_) if depth < DEEPEST => {
             for path in names(root, path)? {
                 search(root, &path, left, depth + 1)?;
             }
         }
         Found::File(_) => {
-            // A larger file is no key, and one that cannot be read is not the image's secret.
-            let bytes = root.read(path, LARGEST).ok().flatten().unwrap_or_default();
-            if let Some(what) = secret(&bytes) {
-                left.push((path.to_owned(), what));
-            }
+            let named = NAMED.iter().any(|name| path.ends_with(&format!("/{name}")));
+            let what = match named {
+                true => Some("a file of credentials"),
+                false => secret(root, path).map_err(|error| unreadable(path, error))?,
+            };
+            left.extend(what.map(|what| (path.to_owned(), what)));
         }
         _ => {}
     }
     Ok(())
 }
 
-/// What kind of secret some bytes hold.
-fn secret(bytes: &[u8]) -> Option<&'static str> {
-    let text = std::str::from_utf8(bytes).ok()?;
-    let private = |line: &str| line.starts_with("-----BEGIN ") && line.contains("PRIVATE KEY-----");
-    if text.lines().any(private) {
-        return Some("a private key");
-    }
-    let words = || text.split(|c: char| !(c.is_ascii_alphanumeric() || "._-".contains(c)));
-    let is_key_id = |word: &str| {
-        let rest = word.strip_prefix("AKIA").or_else(|| word.strip_prefix("ASIA"));
-        rest.is_some_and(|rest| {
-            rest.len() == 16 && rest.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
-        })
+/// What kind of secret a file holds.
+fn secret(root: &Root, path: &str) -> io::Result<Option<&'static str>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let mut file = match root.open_at(path, flags, rustix::fs::Mode::empty()) {
+        Ok(file) => File::from(file),
+        // On a running machine files come and go.
+        Err(error) if absent(&error) => return Ok(None),
+        Err(error) => return Err(error),
     };
-    if words().any(is_key_id) {
-        return Some("an AWS access key");
+    let length = file.metadata()?.len();
+    let found = secrets::find(&read_up_to(&file, PART)?);
+    if found.is_some() || length <= PART {
+        return Ok(found);
     }
-    let is_token = |word: &str| {
-        word.starts_with("eyJ")
-            && word.len() > 40
-            && word.split('.').filter(|p| p.len() > 8).count() == 3
-    };
-    words().any(is_token).then_some("a token")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn secrets_are_known_by_their_form() {
-        let token = format!("token: eyJhbGciOiJ.{}.{}\n", "a".repeat(30), "b".repeat(20));
-        for (text, expected) in [
-            ("x\n-----BEGIN OPENSSH PRIVATE KEY-----\n", Some("a private key")),
-            ("-----BEGIN CERTIFICATE-----\n", None),
-            ("key=AKIAIOSFODNN7EXAMPLE\n", Some("an AWS access key")),
-            ("AKIAshort", None),
-            (token.as_str(), Some("a token")),
-            ("grep -q 'BEGIN RSA PRIVATE KEY' file\n", None),
-        ] {
-            assert_eq!(secret(text.as_bytes()), expected, "{text}");
-        }
-    }
+    file.seek(SeekFrom::Start(length - PART))?;
+    Ok(secrets::find(&read_up_to(file, PART)?))
 }

@@ -4,6 +4,7 @@ use std::process::Command as Program;
 use std::time::Duration;
 
 use super::*;
+use crate::apply::discard::discard;
 use crate::image::inside;
 
 /// Runs a test again where the root has the programs of this machine, read-only.
@@ -196,11 +197,16 @@ fn packages_come_from_the_cache_and_start_nothing() {
     let fetched = crate::image::fetch::fetch(&plan, Some(&root), &cache).unwrap();
     assert_eq!(fetched.packages, ["hello-node"]);
     let before = machine();
+    let policy = "/usr/sbin/policy-rc.d";
+    // The machine may have one of its own, to which a link leads.
+    discard(&root, policy).unwrap();
+    fs::write(root.join(policy), "exit 0\n").unwrap();
     assert_eq!(apply().unwrap().changed, ["packages", "package hello-node"]);
     assert_eq!(machine(), before);
     assert_eq!(root.read_text("/opt/hello/file").unwrap().unwrap(), "hello");
     assert_eq!(root.read_text("/var/log/hello").unwrap().unwrap(), "kept\npolicy 101");
-    assert!(!root.exists("/opt/old/file") && !root.exists("/usr/sbin/policy-rc.d"));
+    assert!(!root.exists("/opt/old/file"));
+    assert_eq!(root.read_text(policy).unwrap().unwrap(), "exit 0", "somebody else's is back");
     let status = root.read_text("/var/lib/dpkg/status").unwrap().unwrap();
     assert!(status.contains("Status: hold ok installed"), "{status}");
     assert_eq!(apply().unwrap().changed, Vec::<String>::new());

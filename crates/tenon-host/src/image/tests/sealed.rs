@@ -14,6 +14,9 @@ fn what_belongs_to_one_machine_goes() {
         "var/lib/cloud/instance/id",
         "home/admin/.ssh/authorized_keys",
         "root/.bash_history",
+        "root/.viminfo",
+        "home/admin/.lesshst",
+        "var/lib/amazon/ssm/Vault/Store/RegistrationKey",
         "var/log/journal/x/system.journal",
         "var/cache/apt/pkgcache.bin",
         "var/lib/systemd/random-seed",
@@ -28,26 +31,34 @@ fn what_belongs_to_one_machine_goes() {
     assert_eq!(fs::read(stage.at("etc/machine-id")).unwrap(), b"");
     assert!(stage.at("var/log/journal/x").is_dir() && stage.at("var/cache/apt").is_dir());
     assert!(stage.at("usr/sbin/policy-rc.d").exists(), "somebody else's answer stays");
-    assert_eq!(sealed.removed.len(), 10, "{:?}", sealed.removed);
+    assert_eq!(sealed.removed.len(), 13, "{:?}", sealed.removed);
     assert_eq!(seal(&stage.root(), false).unwrap().removed, Vec::<String>::new());
 }
 
 #[test]
 fn what_must_not_be_left_is_found() {
     let stage = Stage::new();
-    stage.write("etc/ssl/private/x.key", b"-----BEGIN PRIVATE KEY-----\nMII\n");
-    stage.write("home/a/.aws/credentials", b"[default]\n");
-    stage.write("opt/notes", b"key AKIAIOSFODNN7EXAMPLE\n");
-    stage.write("usr/share/doc/x/example.key", b"-----BEGIN PRIVATE KEY-----\n");
+    let key = b"-----BEGIN PRIVATE KEY-----\nMIIEv\n";
+    let at_the_end = [vec![0xff; 20 << 20], key.to_vec()].concat();
+    let found: &[(&str, &[u8], &str)] = &[
+        ("build.env", b"AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfi", "a credential"),
+        ("etc/ssl/private/x.key", key, "a private key"),
+        ("home/a/.aws/credentials", b"[default]\n", "a file of credentials"),
+        ("opt/notes", b"key AKIAIOSFODNN7EXAMPLE\n", "an AWS access key"),
+        ("srv/.netrc", b"machine", "a file of credentials"),
+        ("usr/lib/tenon/image/plan.json", b"{\"token\": \"0123456789abcdef\"}", "a token"),
+        ("usr/local/etc/kubeconfig", b"    token: 0123456789abcdef\n", "a token"),
+        ("var/lib/disk.raw", &at_the_end, "a private key"),
+    ];
+    for (path, bytes, _) in found {
+        stage.write(path, bytes);
+    }
+    stage.write("usr/share/doc/x/example.key", key);
+    stage.write("usr/lib/python3/test/x.pem", key);
     let sealed = seal(&stage.root(), false).unwrap();
-    assert_eq!(
-        sealed.left,
-        [
-            ("/etc/ssl/private/x.key".to_owned(), "a private key"),
-            ("/home/a/.aws/credentials".to_owned(), "a file of credentials"),
-            ("/opt/notes".to_owned(), "an AWS access key"),
-        ]
-    );
+    let expected: Vec<_> =
+        found.iter().map(|(path, _, what)| (format!("/{path}"), *what)).collect();
+    assert_eq!(sealed.left, expected);
 }
 
 #[test]

@@ -52,10 +52,29 @@ fn the_plan_and_the_record_are_left_in_the_root() {
     assert_eq!(plan_of(&stage.root()).unwrap().hash(), stage.plan.hash());
     let record = json(&stage.at("usr/lib/tenon/image/record.json"));
     assert_eq!(record["planHash"], stage.plan.hash());
+    for name in ["plan.json", "record.json"] {
+        let path = stage.at(&format!("usr/lib/tenon/image/{name}"));
+        let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(), 0o600, "{name}");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        stage.apply().unwrap();
+        assert_eq!(mode(), 0o600, "{name} of an older apply");
+    }
     assert_eq!(
         record["items"]["download /opt/cni/bin"]["files"]["/usr/bin/b"],
         sha256(b"program b")
     );
+}
+
+#[test]
+fn what_an_apply_of_files_skips_stays_recorded() {
+    let stage = stage();
+    stage.apply().unwrap();
+    let record = || json(&stage.at("usr/lib/tenon/image/record.json"));
+    let before = record();
+    let options = Options { cache: None, live: false, files_only: true, probe: &|_| Ok(()) };
+    assert!(apply::apply(&stage.plan, &stage.root(), options).unwrap().skipped > 0);
+    assert_eq!(record(), before);
 }
 
 /// Every step of an apply is a place to be stopped at.
