@@ -5,6 +5,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
+use tenon_core::hex::sha256;
 use tenon_core::image::exception::Exception;
 use tenon_core::image::family;
 use tenon_core::image::form::Form;
@@ -141,6 +142,13 @@ fn assert_conflict(wishes: Vec<Resource>, sides: &[(&Value, &str)], name: &str) 
     let [problem] = &found.problems[..] else { panic!("{name}: {found:?}") };
     assert_eq!((problem.exit(), problem.page.code), (3, "TN03803"), "{name}");
     for (value, feature) in sides {
+        // Content may be a secret: its size and sum are told.
+        let value = match value.as_str().filter(|_| name.ends_with(".content")) {
+            Some(text) => {
+                format!("{} bytes, sha256 {}", text.len(), &sha256(text.as_bytes())[..12])
+            }
+            None => value.to_string(),
+        };
         let line = format!("{feature} = {value}: {feature} says why");
         assert!(problem.details.contains(&line), "{name}: {line} in {:?}", problem.details);
     }
