@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use sha2::{Digest, Sha256};
+use tenon_core::hex::hex;
 use tenon_core::image::component::{self, ARCHITECTURES, Pin};
 
 use crate::checkout;
@@ -201,7 +202,7 @@ fn hash(path: &Path) -> anyhow::Result<String> {
     let (mut digest, mut chunk) = (Sha256::new(), vec![0; 1 << 16]);
     loop {
         match file.read(&mut chunk)? {
-            0 => return Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()),
+            0 => return Ok(hex(&digest.finalize())),
             count => digest.update(&chunk[..count]),
         }
     }
@@ -250,7 +251,7 @@ mod tests {
     }
 
     fn sum(text: &str) -> String {
-        Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+        tenon_core::hex::sha256(text.as_bytes())
     }
 
     #[test]

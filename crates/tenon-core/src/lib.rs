@@ -48,6 +48,7 @@ pub mod doctor;
 pub mod expression;
 pub mod facts;
 pub mod fleet;
+pub mod glob;
 pub mod hex;
 pub mod image;
 pub mod kube_version;

@@ -90,8 +90,8 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::path::Path;
 
+    use tenon_core::hex::sha256;
     use tenon_core::plan::diff::LINK_MODE;
-    use tenon_core::plan::digest::sha256;
     use tenon_core::plan::record::FileMark;
 
     use super::*;

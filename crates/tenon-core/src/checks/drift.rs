@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::mend::HARDEN_NAME;
 use super::snapshot::Snapshot;
 use super::{Family, Finding, Severity, State, veiled};
+use crate::hex::sha256;
 use crate::plan::diff::{self, Changes, Held, LINK_MODE, Observed, Owner, Tree};
-use crate::plan::digest::sha256;
 use crate::plan::kubelet::CONFIG_DIR;
 use crate::plan::record::{FileMark, Record};
 

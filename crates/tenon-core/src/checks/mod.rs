@@ -31,7 +31,7 @@ pub mod waivers;
 
 use serde_json::{Value, json};
 
-use crate::plan::digest::sha256;
+use crate::hex::sha256;
 use crate::problem::{self, Problem};
 use mend::Mend;
 

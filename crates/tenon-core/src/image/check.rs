@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::xml::escape;
+
 /// The schema of the answer of `verify`.
 pub const SCHEMA: &str = "tenon.image-verify/1";
 
@@ -130,16 +132,16 @@ pub fn junit(checks: &[Check]) -> String {
         let head = format!(
             "  <testcase classname=\"{}.{}\" name=\"{}\"",
             check.half.name(),
-            escaped(&check.act),
-            escaped(&check.key)
+            escape(&check.act),
+            escape(&check.key)
         );
-        let expected = escaped(&check.expected);
+        let expected = escape(&check.expected);
         let inner = match check.state {
             State::Pass => String::new(),
             State::Fail => format!(
                 "<failure message=\"expected {expected}, actual {}\">{}</failure>",
-                escaped(&check.actual),
-                escaped(&check.remedy)
+                escape(&check.actual),
+                escape(&check.remedy)
             ),
             State::Manual | State::Unknown => {
                 format!("<skipped message=\"{}: {expected}\"/>", check.state.name())
@@ -151,23 +153,6 @@ pub fn junit(checks: &[Check]) -> String {
         }
     }
     xml + "</testsuite>\n"
-}
-
-fn escaped(text: &str) -> String {
-    let mut out = String::new();
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\n' | '\t' => out.push(' '),
-            // XML has no way to write them.
-            c if c.is_control() => out.push('?'),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

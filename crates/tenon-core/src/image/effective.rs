@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::resource::Resource;
+use crate::glob::fits;
 
 /// Where settings of the kernel lie, the strongest first: a file hides those of the same name in
 /// later directories.
@@ -154,14 +155,6 @@ fn included<'t>(files: &'t BTreeMap<String, String>, patterns: &str) -> Vec<&'t 
     found
 }
 
-/// True if a name or path fits a pattern, in which `*` stands for any text without a slash.
-pub fn fits(text: &str, pattern: &str) -> bool {
-    let Some((start, rest)) = pattern.split_once('*') else { return text == pattern };
-    let Some(text) = text.strip_prefix(start) else { return false };
-    let ends = text.char_indices().map(|(at, _)| at).chain([text.len()]);
-    ends.take_while(|at| !text[..*at].contains('/')).any(|at| fits(&text[at..], rest))
-}
-
 pub const SUDO: &str = "/etc/sudoers";
 const SUDO_PLACE: &str = "/etc/sudoers.d";
 
@@ -297,18 +290,5 @@ mod tests {
         assert_eq!(sshd(&files, "PermitRootLogin"), Some(("no", own)));
         assert_eq!(sshd(&files, "X11Forwarding"), None);
         assert_eq!(sshd(&files, "LogLevel"), None);
-    }
-
-    #[test]
-    fn a_star_stays_in_its_directory() {
-        for (text, pattern, expected) in [
-            ("/etc/ssh/ssh_host_rsa_key", "/etc/ssh/ssh_host_*_key", true),
-            ("/home/a/.ssh/x", "/home/*/.ssh/*", true),
-            ("/home/a/b/.ssh/x", "/home/*/.ssh/*", false),
-            ("/a", "/a*", true),
-            ("/b", "/a*", false),
-        ] {
-            assert_eq!(fits(text, pattern), expected, "{text} {pattern}");
-        }
     }
 }

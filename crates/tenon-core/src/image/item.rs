@@ -12,6 +12,7 @@ use super::cached;
 use super::family::Family;
 use super::resource::Resource;
 use crate::codes::image::CONFLICT;
+use crate::plan::mounts::escaped_path;
 use crate::problem::Problem;
 
 /// One thing to make true, and the resources that ask for it.
@@ -352,7 +353,7 @@ fn mount(one: &Resource) -> Vec<Act> {
     if BY_SYSTEMD.contains(&one.key.as_str()) {
         return Vec::new();
     }
-    let name = format!("{}.mount", escaped(&one.key));
+    let name = format!("{}.mount", escaped_path(&one.key));
     let options = match one.texts("options") {
         list if list.is_empty() => String::new(),
         list => format!("Options={}\n", list.join(",")),
@@ -405,19 +406,4 @@ fn removed(items: &[Item]) -> Vec<Problem> {
         }
     }
     problems
-}
-
-/// A path as systemd names a unit after it.
-fn escaped(path: &str) -> String {
-    let mut name = String::new();
-    for byte in path.trim_matches('/').bytes() {
-        match byte {
-            b'/' => name.push('-'),
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b':' | b'.' => {
-                name.push(char::from(byte));
-            }
-            other => name.push_str(&format!("\\x{other:02x}")),
-        }
-    }
-    if name.is_empty() { "-".into() } else { name }
 }

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::effective::fits;
 use super::exception::{CONFIG, Exception, contradictions, decision};
 use super::kind::{Field, Merge};
 use super::resource::Resource;
 use crate::codes::image::CONFLICT;
-use crate::plan::digest::sha256;
+use crate::glob::fits;
+use crate::hex::sha256;
 use crate::problem::Problem;
 
 /// What came out of a merge.

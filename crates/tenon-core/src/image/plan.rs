@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use super::catalogue::{self, Catalogue};
 use super::component;
@@ -19,6 +18,7 @@ use super::resource::Resource;
 use crate::codes::image::{
     BAD_PLAN, BAD_RESOURCE, EDITED_PLAN, NO_CHECKSUM, PARTS_DIFFER, PROFILES_CLASH,
 };
+use crate::hex::sha256;
 use crate::plan::baked;
 use crate::problem::{Place, Problem};
 
@@ -363,8 +363,7 @@ impl ImagePlan {
 
     /// Names the plan: equal plans have equal hashes.
     pub fn hash(&self) -> String {
-        let digest = Sha256::digest(self.to_json().to_string().as_bytes());
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        sha256(self.to_json().to_string().as_bytes())
     }
 
     /// Finds a resource by its name, `sysctl/kernel.panic`.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::plan::digest::sha256;
+use crate::hex::sha256;
 
 /// Identifiers of the list of SPDX that a licence is made of here. One that has others is told as
 /// its publisher writes it, and nothing is asserted.

@@ -2,7 +2,7 @@
 
 use super::step::{Action, Plan};
 use crate::config::{Hook, HookWork};
-pub use crate::hex::sha256;
+use crate::hex::sha256;
 use serde_json::{Value, json};
 
 /// Hash of a plan that is safe to print: secret content counts as a constant, so that nobody

@@ -22,7 +22,7 @@ pub(crate) mod json_text;
 pub(crate) mod kubeconfig;
 pub(crate) mod kubelet;
 pub(crate) mod kubelet_args;
-mod mounts;
+pub(crate) mod mounts;
 pub mod network;
 mod node;
 mod node_name;

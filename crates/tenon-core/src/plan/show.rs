@@ -4,11 +4,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::digest::sha256;
 use super::step::{
     Action, FileBody, HookStage, Output, Ownership, Program, Ready, Step, Unit, UnitVerb,
 };
 use crate::config::{Hook, HookRun, HookWork, OnFailure, redact};
+use crate::hex::sha256;
 
 /// What stands in place of a secret.
 const REDACTED: &str = "[redacted]";

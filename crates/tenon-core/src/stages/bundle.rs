@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::codes::stages as pages;
-use crate::plan::digest::sha256;
+use crate::hex::sha256;
 use crate::problem::Problem;
 
 /// The index at the root of a bundle.

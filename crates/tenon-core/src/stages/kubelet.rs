@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use super::machine::Machine;
 use crate::codes::config::BAD_FLAG;
 use crate::codes::stages as pages;
+use crate::hex::sha256;
 use crate::kube_version::Version;
-use crate::plan::digest::sha256;
 use crate::problem::{Place, Problem};
 use crate::yaml;
 

@@ -11,7 +11,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat};
 use tenon_core::codes;
 use tenon_core::plan::diff::{self, Owner};
-use tenon_core::plan::digest;
 use tenon_core::problem::Problem;
 
 use crate::root::{Root, absent};
@@ -173,7 +172,7 @@ pub fn split(path: &str) -> (&str, &str) {
 
 /// The name of a file's temporary: the same in every run, short whatever the file's name.
 pub fn temporary_name(path: &str) -> String {
-    format!("{TEMPORARY_START}{}{TEMPORARY_END}", &digest::sha256(path.as_bytes())[..16])
+    format!("{TEMPORARY_START}{}{TEMPORARY_END}", &tenon_core::hex::sha256(path.as_bytes())[..16])
 }
 
 fn is_temporary(name: &str) -> bool {

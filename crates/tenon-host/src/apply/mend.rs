@@ -7,8 +7,8 @@ use std::time::Duration;
 use rustix::fs::{Gid, Mode, OFlags, Uid};
 use tenon_core::checks::mend::{Dress, Mending, touched};
 use tenon_core::codes;
+use tenon_core::hex::sha256;
 use tenon_core::plan::diff::{self, Held, Observed, Paths};
-use tenon_core::plan::digest::sha256;
 use tenon_core::plan::record::Record;
 use tenon_core::problem::Problem;
 

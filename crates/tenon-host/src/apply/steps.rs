@@ -5,7 +5,6 @@ use std::time::Instant;
 use tenon_core::codes;
 use tenon_core::config::Hook;
 use tenon_core::plan::diff::{self, UnitNeed, Unplanned};
-use tenon_core::plan::digest;
 use tenon_core::plan::step::{Action, Bind, FileBody, HookStage, Phase, Program, Step, Unit};
 use tenon_core::problem::{Finding, Problem};
 
@@ -164,7 +163,7 @@ impl Work<'_> {
         };
         let output = |path: &String| {
             let bytes = self.directories.root().read(path, LARGEST_OUTPUT).ok().flatten();
-            as_recorded(path, bytes.map(|bytes| digest::sha256(&bytes)).as_deref())
+            as_recorded(path, bytes.map(|bytes| tenon_core::hex::sha256(&bytes)).as_deref())
         };
         program.when_changed.is_empty()
             || !program.when_changed.iter().all(input)

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tenon_core::checks::mend::Mending;
 use tenon_core::checks::{Family, State};
+use tenon_core::hex::sha256;
 use tenon_core::plan::diff;
-use tenon_core::plan::digest::sha256;
 use tenon_core::plan::record::{FileMark, Generation, RECORD_PATH, Record, SCHEMA, UnitMark};
 
 use super::*;

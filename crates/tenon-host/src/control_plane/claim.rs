@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tenon_core::codes::control_plane as pages;
 use tenon_core::codes::stages::WAITING_INPUTS;
 use tenon_core::control_plane::{Etcd, PKI, Phase, pod};
-use tenon_core::plan::digest::sha256;
+use tenon_core::hex::sha256;
 use tenon_core::problem::Problem;
 use tenon_core::stages::paths;
 

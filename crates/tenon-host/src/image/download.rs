@@ -339,7 +339,7 @@ mod tests {
         });
         let place = tempfile::tempdir().unwrap();
         let to = place.path().join("file");
-        let sha256 = tenon_core::plan::digest::sha256(b"halfrest");
+        let sha256 = tenon_core::hex::sha256(b"halfrest");
         let source = Source { pinned: Pinned { sha256: &sha256, name: &url }, headers: &[] };
         let limits = Limits { silence: Duration::from_millis(300), ..Limits::default() };
         assert_eq!(download(source, &to, &Environment::default(), limits).unwrap(), 8);

@@ -5,13 +5,13 @@ use tenon_core::codes::Page;
 use tenon_core::codes::image::{
     ACCOUNT_TAKEN, NO_PAM_LINE, REPOSITORY_KEY, UNKNOWN_OWNER, UNSAFE_IN_ROOT,
 };
+use tenon_core::hex::sha256;
 use tenon_core::image::accounts::Accounts;
 use tenon_core::image::edit::{self, Argument, BootLine};
 use tenon_core::image::family::Manager;
 use tenon_core::image::item::{Act, Item};
 use tenon_core::image::{key, packages};
 use tenon_core::plan::diff::Owner;
-use tenon_core::plan::digest::sha256;
 use tenon_core::problem::Problem;
 
 use super::site::{Dress, Found, Site};

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use tenon_core::codes::image::RECORD_DAMAGED;
+use tenon_core::hex::sha256;
 use tenon_core::image::item::Item;
-use tenon_core::plan::digest::sha256;
 use tenon_core::problem::Problem;
 
 use crate::apply::directories::unreadable;

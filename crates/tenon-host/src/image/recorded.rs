@@ -2,9 +2,9 @@
 //! archives and outputs of commands by what the last apply recorded.
 
 use tenon_core::codes::image::UNSAFE_IN_ROOT;
+use tenon_core::hex::sha256;
 use tenon_core::image::cached;
 use tenon_core::image::item::{Act, Item};
-use tenon_core::plan::digest::sha256;
 use tenon_core::problem::Problem;
 
 use super::gap::{Gaps, Mend, gap};

@@ -5,8 +5,8 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use sha2::{Digest, Sha256};
+use tenon_core::glob::fits;
 use tenon_core::image::accounts;
-use tenon_core::image::effective::fits;
 use tenon_core::image::plan::ImagePlan;
 use tenon_core::image::root_facts::RootFacts;
 use tenon_core::plan::diff::Owner;
@@ -203,5 +203,5 @@ pub fn digest_all(mut reader: impl Read, digest: &mut Sha256) -> io::Result<u64>
 }
 
 pub fn hex(digest: Sha256) -> String {
-    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    tenon_core::hex::hex(&digest.finalize())
 }

@@ -96,7 +96,7 @@ pub fn holds_image(archive: File, digits: &str) -> io::Result<bool> {
             name if name == wanted => {
                 let mut bytes = Vec::new();
                 entry.by_ref().take(8 << 20).read_to_end(&mut bytes)?;
-                right = tenon_core::plan::digest::sha256(&bytes) == digits;
+                right = tenon_core::hex::sha256(&bytes) == digits;
             }
             _ => {}
         }

@@ -11,7 +11,7 @@ use flate2::write::GzEncoder;
 use tar::{Builder, Header};
 use tenon_core::codes::host as pages;
 use tenon_core::codes::stages::BAD_BUNDLE;
-use tenon_core::plan::digest::sha256;
+use tenon_core::hex::sha256;
 use tenon_core::problem::Problem;
 use tenon_core::stages::bundle::{self, Entry, INDEX, Index};
 

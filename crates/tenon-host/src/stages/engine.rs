@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use tenon_core::codes::stages as pages;
-use tenon_core::plan::digest::sha256;
+use tenon_core::hex::sha256;
 use tenon_core::problem::Problem;
 use tenon_core::stages::Machine;
 use tenon_core::stages::paths;

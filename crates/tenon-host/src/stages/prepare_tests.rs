@@ -295,7 +295,7 @@ fn the_runtimes_directory_is_emptied_only_for_our_own_reboot() {
 fn with_extension(place: &Place, version: &str) {
     let body = format!("image of {version}");
     place.put("srv/containerd.raw", &body);
-    let digest = tenon_core::plan::digest::sha256(body.as_bytes());
+    let digest = tenon_core::hex::sha256(body.as_bytes());
     let architecture = runtime::os(&place.root).architecture;
     place.put(
         "etc/tenon/extension-catalogue.yaml",

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use serde_json::Value;
 use tenon_core::codes;
 use tenon_core::codes::stages as pages;
-use tenon_core::plan::digest::sha256;
+use tenon_core::hex::sha256;
 use tenon_core::problem::{Finding, Problem};
 use tenon_core::stages::paths;
 use tenon_core::stages::state::State;

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use tar::{Builder, Header};
-use tenon_core::plan::digest::sha256;
+use tenon_core::hex::sha256;
 use tenon_core::stages::bundle::Entry;
 
 use super::*;

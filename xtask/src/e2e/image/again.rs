@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use tenon_core::image::effective::fits;
+use tenon_core::glob::fits;
 use tenon_core::image::packages::dpkg;
 
 use super::build::{Build, Workshop};

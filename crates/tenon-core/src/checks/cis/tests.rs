@@ -4,8 +4,8 @@ use super::*;
 use crate::checks::State;
 use crate::checks::mend::{self, HARDEN_NAME, Mend};
 use crate::checks::snapshot::{Answer, Look, Process, Question, Seen, Stat};
+use crate::hex::sha256;
 use crate::plan::diff::parents;
-use crate::plan::digest::sha256;
 use crate::plan::record::{FileMark, Record};
 
 const ENVIRONMENT: &str = "/etc/eks/kubelet/environment";

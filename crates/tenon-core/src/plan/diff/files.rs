@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use super::{
     Changes, DirectoryChange, Edited, FileChange, Held, LINK_MODE, Observed, RemovalChange, Scene,
-    digest,
 };
 use crate::codes;
 use crate::codes::Page;
@@ -98,7 +97,7 @@ fn judge_content(scene: &Scene<'_>, file: &FileBody, held: &Held, changes: &mut 
         }
         return !file.refuse_foreign;
     };
-    if recorded.sha256 == digest::sha256(&held.bytes) {
+    if recorded.sha256 == crate::hex::sha256(&held.bytes) {
         return true;
     }
     edited(scene, path, held, changes)
@@ -217,7 +216,7 @@ pub(super) fn remove_unplanned(scene: &Scene<'_>, changes: &mut Changes) {
                 continue;
             }
         };
-        let ours = mark.sha256 == digest::sha256(&held.bytes);
+        let ours = mark.sha256 == crate::hex::sha256(&held.bytes);
         if ours || edited(scene, path, held, changes) {
             push_removal(path, held, "no longer planned", changes);
         }
@@ -280,5 +279,5 @@ fn words(found: &Observed) -> &'static str {
 }
 
 fn mark(body: &[u8], mode: u32) -> FileMark {
-    FileMark { sha256: digest::sha256(body), mode }
+    FileMark { sha256: crate::hex::sha256(body), mode }
 }

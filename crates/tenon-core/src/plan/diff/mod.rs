@@ -156,7 +156,7 @@ impl FileChange {
     }
 
     pub fn sha256(&self) -> String {
-        digest::sha256(&self.body)
+        crate::hex::sha256(&self.body)
     }
 
     /// The lines that change; a secret body shows its size alone.

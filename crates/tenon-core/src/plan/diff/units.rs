@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use super::{Changes, Observed, Scene, Tree};
-use crate::plan::digest::{Fields, sha256};
+use crate::hex::sha256;
+use crate::plan::digest::Fields;
 use crate::plan::record::UnitMark;
 use crate::plan::step::{Action, Step, Unit, UnitVerb};
 

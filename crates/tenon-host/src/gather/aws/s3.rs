@@ -140,7 +140,7 @@ fn headers(
     let bug = |error: &dyn std::error::Error| {
         Problem::new(&tenon_core::codes::usage::BUG, "signing an upload").cause(error)
     };
-    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = tenon_core::hex::hex(digest);
     let own = [
         ("x-amz-server-side-encryption", "AES256".to_owned()),
         ("x-amz-checksum-sha256", STANDARD.encode(digest)),

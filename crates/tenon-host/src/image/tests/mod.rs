@@ -21,10 +21,10 @@ use std::sync::Mutex;
 
 use serde_json::Value;
 use tempfile::TempDir;
+use tenon_core::hex::sha256;
 use tenon_core::image::family;
 use tenon_core::image::plan::{ImagePlan, Wanted, resolve};
 use tenon_core::image::profile::Profile;
-use tenon_core::plan::digest::sha256;
 use tenon_core::problem::Problem;
 
 use super::apply::{self, Options, Report};
