@@ -121,8 +121,8 @@ pub fn to_json(checks: &[Check], plan_hash: &str) -> Value {
 
 /// The answer as JUnit's XML, one test case for each check.
 pub fn junit(checks: &[Check]) -> String {
-    let (failed, skipped) =
-        (count(checks, State::Fail), count(checks, State::Manual) + count(checks, State::Unknown));
+    let failed = count(checks, State::Fail) + count(checks, State::Unknown);
+    let skipped = count(checks, State::Manual);
     let mut xml = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"tenon image verify\" \
          tests=\"{}\" failures=\"{failed}\" skipped=\"{skipped}\">\n",
@@ -138,12 +138,12 @@ pub fn junit(checks: &[Check]) -> String {
         let expected = escape(&check.expected);
         let inner = match check.state {
             State::Pass => String::new(),
-            State::Fail => format!(
+            State::Fail | State::Unknown => format!(
                 "<failure message=\"expected {expected}, actual {}\">{}</failure>",
                 escape(&check.actual),
                 escape(&check.remedy)
             ),
-            State::Manual | State::Unknown => {
+            State::Manual => {
                 format!("<skipped message=\"{}: {expected}\"/>", check.state.name())
             }
         };
@@ -178,12 +178,13 @@ mod tests {
         let checks = [check(State::Pass), check(State::Fail), check(State::Manual)];
         let xml = junit(&checks);
         assert!(xml.contains("tests=\"3\" failures=\"1\" skipped=\"1\""));
-        assert!(xml.contains("expected mode 0644, actual mode &quot;0666&quot;?"));
+        assert!(xml.contains("expected mode 0644, actual mode &quot;0666&quot; "));
         assert!(xml.contains("name=\"/etc/&lt;x&gt;\""));
         let json = to_json(&checks, "h");
         assert_eq!((&json["holds"], &json["failed"]), (&json!(false), &json!(1)));
         assert!(holds(&checks[..1]) && !holds(&checks));
         let unknown = Check { state: State::Unknown, ..checks[0].clone() };
+        assert!(junit(std::slice::from_ref(&unknown)).contains("failures=\"1\" skipped=\"0\""));
         assert!(!holds(&[unknown]), "what was not seen is not proven");
         assert!(checks[1].line().contains("remedy   apply again"));
         assert_eq!(checks[0].line(), "pass     file /etc/<x>\n");

@@ -23,6 +23,8 @@ const DIFF: &str = "tenon.image-diff/1";
 /// What a look into the root gave.
 #[derive(Debug, Clone, Default)]
 pub struct Found {
+    /// As closely as the root knows it.
+    pub release: String,
     pub packages: Installed,
     pub origins: Origins,
     /// The snapshot that packages are taken from.
@@ -105,7 +107,7 @@ pub fn render(plan: &ImagePlan, found: &Found, build: &Build<'_>) -> Value {
         "built": {"date": date(build.epoch), "epoch": build.epoch},
         "base": {
             "family": plan.family.name,
-            "release": plan.release,
+            "release": found.release,
             "snapshot": found.snapshot,
             "sourceImage": build.source_image,
         },
@@ -402,6 +404,7 @@ pub(super) mod tests {
             others: Vec::new(),
         };
         let found = Found {
+            release: "bookworm".into(),
             packages: [("containerd".to_owned(), package)].into(),
             origins: [("containerd".to_owned(), "Debian/bookworm".to_owned())].into(),
             kernels: vec!["6.1.0-40-cloud-amd64".into()],

@@ -112,7 +112,7 @@ impl Need {
             (What::Port, "unit") => is_firewall(key) && state("enabled"),
             (What::Port, "file") => {
                 let number = name.split_once('/').map_or(name, |(_, number)| number);
-                drops(content(), "input") && !content().contains(number)
+                drops(content(), "input") && !opens(content(), number)
             }
             (What::Hook, "file") => drops(content(), name),
             (What::Umask, "unit") => key == name && has_tight_umask(resource),
@@ -187,8 +187,34 @@ fn is_firewall(unit: &str) -> bool {
 
 /// True if rules of nftables refuse what no line of a hook names.
 fn drops(rules: &str, hook: &str) -> bool {
-    let hook = format!("hook {hook} ");
-    rules.lines().any(|line| line.contains(&hook) && line.contains("policy drop"))
+    let rules = without_comments(rules);
+    // A chain says its hook and its policy before its first rule, on one line or on several.
+    rules.split('{').any(|chain| {
+        let head: String = chain.split_whitespace().collect::<Vec<_>>().join(" ");
+        head.contains(&format!("hook {hook} ")) && head.contains("policy drop")
+    })
+}
+
+/// True if rules name the port, or a range that holds it.
+fn opens(rules: &str, port: &str) -> bool {
+    let Some((first, last)) = range(port) else { return false };
+    let rules = without_comments(rules);
+    let words = rules.split(|c: char| !c.is_ascii_digit() && c != '-');
+    words.filter_map(range).any(|(from, to)| from <= first && last <= to)
+}
+
+/// `10250`, `30000-32767`
+fn range(text: &str) -> Option<(u32, u32)> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    Some((first.parse().ok()?, last.parse().ok()?))
+}
+
+fn without_comments(rules: &str) -> String {
+    rules
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or_default())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// True if the unit's own text or a drop-in keeps others from reading what the unit writes.
@@ -390,6 +416,31 @@ mod tests {
             assert_eq!(problem.exit(), 3);
         }
         assert!(Need::read(&json!({"floor": "a/b", "least": 5, "only": ["debian"]}), "p").is_ok());
+    }
+
+    #[test]
+    fn rules_open_a_port_by_number_or_by_range() {
+        let rules = |inner: &str| {
+            format!(
+                "table inet t {{\n chain input {{\n  type filter hook input priority 0;\n  policy drop;\n  {inner}\n }}\n}}\n"
+            )
+        };
+        for (inner, opened) in [
+            ("tcp dport { 22, 10250 } accept", true),
+            ("tcp dport 10000-11000 accept", true),
+            ("tcp dport 10250-10256 accept", true),
+            ("tcp dport 102500 accept", false),
+            ("tcp dport 22 accept # not 10250", false),
+            ("tcp dport 10000-10249 accept", false),
+        ] {
+            assert_eq!(opens(&rules(inner), "10250"), opened, "{inner}");
+            assert!(drops(&rules(inner), "input") && !drops(&rules(inner), "forward"), "{inner}");
+        }
+        assert!(!opens(&rules("tcp dport 30000-32000 accept"), "30000-32767"));
+        assert!(!drops(
+            &rules("accept").replace("policy drop;", "policy accept; # policy drop"),
+            "input"
+        ));
     }
 
     #[test]

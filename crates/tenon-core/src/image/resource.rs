@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::effective::dotted;
 use super::form::Form;
 use super::kind::{self, COMMON, Field, Kind, Shape};
+use super::root_facts::is_of;
 use crate::codes::image::{BAD_RESOURCE, UNKNOWN_FIELD, UNKNOWN_KIND};
 use crate::nearest::nearest;
 use crate::problem::{Place, Problem};
@@ -48,7 +49,7 @@ impl Scope {
             |list: &[String], value: &str| list.is_empty() || list.iter().any(|v| v == value);
         fits(&self.families, family)
             && fits(&self.architectures, architecture)
-            && fits(&self.releases, release)
+            && (self.releases.is_empty() || self.releases.iter().any(|one| is_of(release, one)))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::problem::Problem;
 #[derive(Debug, Clone, PartialEq)]
 pub struct RootFacts {
     pub family: &'static Family,
-    /// `bookworm`, `24.04`, `2023`
+    /// `bookworm`, `24.04`, `2023.8`
     pub release: String,
     /// `x86_64` or `aarch64`
     pub architecture: String,
@@ -32,6 +32,22 @@ pub fn distribution(os_release: &str) -> Option<(&'static Family, String)> {
     Some((family, release.to_owned()))
 }
 
+/// The release as closely as the packages know it: os-release of Amazon Linux says `2023` alone.
+pub fn closer(release: String, packages: &Installed) -> String {
+    let version = packages.get("system-release").map_or("", |package| package.version.as_str());
+    let minor = version.strip_prefix(&release).and_then(|rest| rest.strip_prefix('.'));
+    let digits = minor.and_then(|rest| rest.split(['.', '-']).next()).filter(|d| !d.is_empty());
+    match digits {
+        Some(digits) => format!("{release}.{digits}"),
+        None => release,
+    }
+}
+
+/// True if one release tells the other, or tells it more closely: `2023.9` is of `2023`.
+pub fn is_of(one: &str, other: &str) -> bool {
+    one.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
 /// The architecture that the head of an executable names.
 pub fn architecture(head: &[u8]) -> Option<&'static str> {
     let is_elf = head.starts_with(b"\x7fELF\x02\x01");
@@ -44,11 +60,10 @@ pub fn architecture(head: &[u8]) -> Option<&'static str> {
 }
 
 impl RootFacts {
-    /// Why this root cannot become that image. A release may be told more closely in the plan
-    /// than a root knows its own: `2023.9` is made of `2023`.
+    /// Why this root cannot become that image. Either may know the release more closely.
     pub fn refuses(&self, plan: &ImagePlan) -> Option<Problem> {
-        let is_part = plan.release.strip_prefix(&self.release);
-        let same_release = is_part.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        let same_release =
+            is_of(&plan.release, &self.release) || is_of(&self.release, &plan.release);
         if self.family != plan.family || !same_release {
             let what = format!(
                 "the root is {} {}, the plan is for {} {}",
@@ -67,6 +82,7 @@ impl RootFacts {
 
 #[cfg(test)]
 mod tests {
+    use super::super::packages::Package;
     use super::*;
 
     #[test]
@@ -79,6 +95,25 @@ mod tests {
         let ubuntu = "ID=ubuntu\nVERSION_ID=\"24.04\"\nVERSION_CODENAME=noble\n";
         assert_eq!(distribution(ubuntu).unwrap().1, "24.04");
         assert_eq!(distribution("ID=fedora\nVERSION_ID=42\n"), None);
+    }
+
+    #[test]
+    fn packages_know_the_release_more_closely() {
+        let with = |version: &str| {
+            let package = Package { version: version.into(), ..Package::default() };
+            Installed::from([("system-release".to_owned(), package)])
+        };
+        for (version, told) in [
+            ("2023.8.20250721-0.amzn2023", "2023.8"),
+            ("2023-1", "2023"),
+            ("20239.1", "2023"),
+            ("2024.1", "2023"),
+        ] {
+            assert_eq!(closer("2023".into(), &with(version)), told, "{version}");
+        }
+        assert_eq!(closer("bookworm".into(), &Installed::new()), "bookworm");
+        assert!(is_of("2023.9", "2023") && is_of("2023", "2023"));
+        assert!(!is_of("2023", "2023.9") && !is_of("20239", "2023") && !is_of("2023.9", "2023.8"));
     }
 
     #[test]

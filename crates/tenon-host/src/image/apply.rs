@@ -243,7 +243,9 @@ fn own(
             }
         }
         Act::Download { path, url, sha256, members, mode } => {
-            let (mut file, pinned) = (cached()?, Pinned { sha256, name: url });
+            // The server may be as right as ever: what is wrong is the file that lies here.
+            let name = format!("the cached copy of {url}");
+            let (mut file, pinned) = (cached()?, Pinned { sha256, name: &name });
             if members.is_empty() {
                 site.place(path, &mut file, *mode, Some(pinned))?;
                 return Ok(());

@@ -7,7 +7,7 @@ use tenon_core::codes::host::PROGRAM_FAILED;
 use tenon_core::codes::image::NO_DISTRIBUTION;
 use tenon_core::image::family::Manager;
 use tenon_core::image::packages::{self, DNF_LOCKS, DPKG_STATUS, Installed, RPM_QUERY};
-use tenon_core::image::root_facts::{RootFacts, architecture, distribution};
+use tenon_core::image::root_facts::{RootFacts, architecture, closer, distribution};
 use tenon_core::problem::Problem;
 
 use super::inside;
@@ -33,6 +33,7 @@ pub fn gather(root: &Root) -> Result<RootFacts, Problem> {
         return Err(Problem::new(&NO_DISTRIBUTION, format!("{place} has no program to look at")));
     };
     let packages = installed(root, family.manager)?;
+    let release = closer(release, &packages);
     Ok(RootFacts { family, release, architecture: architecture.to_owned(), packages })
 }
 

@@ -34,6 +34,7 @@ pub fn gather(plan: &ImagePlan, root: &Root, cache: Option<&Cache>) -> Result<Fo
     let facts = facts::gather(root)?;
     let checks = verify::verify(plan, root, None)?;
     let (packages, manager) = (facts.packages.clone(), facts.family.manager);
+    let release = facts.release.clone();
     let site = Site::new(root, plan, facts, &|_| stop::check())?;
     let mut kernels = root.list("/lib/modules").map_err(|e| unreadable("/lib/modules", e))?;
     kernels.sort_unstable();
@@ -41,6 +42,7 @@ pub fn gather(plan: &ImagePlan, root: &Root, cache: Option<&Cache>) -> Result<Fo
     let grubenv = text(root, "/boot/grub2/grubenv")?;
     let kernel = origin::kernel(link.as_deref(), &grubenv, &kernels);
     Ok(Found {
+        release,
         origins: origins(&site, manager, &packages, cache)?,
         snapshot: snapshot(root, manager, &packages)?,
         packages,

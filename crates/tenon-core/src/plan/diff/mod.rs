@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::record::{FileMark, Record};
 use super::step::{Action, FileBody, Plan, Step};
-use super::{digest, text_diff};
+use super::text_diff;
 use crate::problem::{Class, Finding};
 
 pub use units::{UnitNeed, input_hash, is_input};
